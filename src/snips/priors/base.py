@@ -1,0 +1,36 @@
+"""What every prior offers: a minimum-mean-squared-error denoiser, and through it the score."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Prior(nn.Module):
+    """A distribution of clean images, known through its MMSE denoiser.
+
+    Subclasses implement `denoise`. The score of the noisy image follows by Miyasawa's (Tweedie's) identity,
+
+        grad log p_sigma(x) = (E[x_clean | x] - x) / sigma^2.
+    """
+
+    def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        """E[x_clean | x_clean + sigma n = x] for x (B, C, H, W); sigma is a number, a () or a (B,) tensor."""
+        raise NotImplementedError
+
+    def score(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        """The gradient of the log density of images with noise of level sigma, at x (B, C, H, W)."""
+        return (self.denoise(x, sigma) - x) / per_image(sigma, x) ** 2
+
+    def forward(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        return self.denoise(x, sigma)
+
+
+def per_image(sigma: float | Tensor, x: Tensor) -> Tensor:
+    """Sigma as a tensor that broadcasts against x (B, ...): shape (B, 1, ...) or (1, 1, ...)."""
+    sigma = torch.as_tensor(sigma, dtype=x.dtype, device=x.device)
+    if sigma.ndim > 1 or sigma.numel() not in (1, x.shape[0]):
+        raise ValueError(
+            f"sigma has shape {tuple(sigma.shape)}; give one number, or one for each of the {x.shape[0]} images"
+        )
+    return sigma.reshape(-1, *[1] * (x.ndim - 1))
