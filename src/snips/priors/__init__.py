@@ -1,0 +1,7 @@
+"""Priors: what images look like, known through a denoiser."""
+
+from snips.priors.analytic import Gaussian, GaussianMixture
+from snips.priors.base import Prior
+from snips.priors.stationary import StationaryGaussian
+
+__all__ = ["Gaussian", "GaussianMixture", "Prior", "StationaryGaussian"]

@@ -1,0 +1,135 @@
+"""Equal-time trials of the denoiser: what gives the most PSNR per second of one CPU core, on CelebA faces.
+
+    python benchmarks/denoiser_trials.py --data FOLDER --cache CACHE --minutes 7 NAME [NAME ...]
+
+Each trial trains for the same CPU time (compilation excluded); the learning rate falls over its second half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from snips.priors.unet import UNet, UNetConfig
+from snips.training.data import Crops, ImageSet, held_out_crops, load_images
+from snips.training.loop import TrainSettings, averaged, start, train_step
+from snips.training.loss import NoiseLevels, psnr_table
+
+RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
+SIGMAS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+BASE = UNetConfig(size=(64, 64))
+LIGHT = replace(BASE, block="depthwise", encoder=(2, 2, 2), decoder=(2, 2, 2))
+
+
+@dataclass(frozen=True)
+class Trial:
+    network: UNetConfig = BASE
+    changes: tuple[tuple[str, object], ...] = ()  # of the settings
+
+
+def trial(network: UNetConfig = BASE, **changes: object) -> Trial:
+    return Trial(network, tuple(changes.items()))
+
+
+TRIALS = {
+    "conv": trial(),
+    "depthwise": trial(LIGHT),
+    "conv_muon": trial(optimiser="muon"),
+    "conv_muon_16": trial(optimiser="muon", batch=16),
+    "depthwise_muon": trial(LIGHT, optimiser="muon"),
+    "deeper_narrower": trial(replace(BASE, widths=(64, 128, 256), encoder=(2, 2, 2), decoder=(2, 2, 2))),
+    "full_resolution": trial(
+        replace(BASE, patch=1, widths=(32, 64, 128, 256), encoder=(1, 1, 1, 1), decoder=(1, 1, 1, 1))
+    ),
+    "attention": trial(replace(BASE, attention=True)),
+    "lognormal_levels": trial(levels=NoiseLevels((0.002, 0.02, 0.5, 40.0), (0.1, 0.7, 0.2))),
+}
+
+
+def run_trial(chosen: Trial, images: ImageSet, held: ImageSet, minutes: float) -> dict[str, object]:
+    settings = TrainSettings(
+        folders=(),
+        out="/nonexistent",
+        cache="",
+        network=chosen.network,
+        averages=(30.0,),
+        compile=True,
+        warmup=100,
+    )
+    settings = replace(settings, **dict(chosen.changes))
+    crops = Crops(images, 64)
+    state = start(settings, crops)
+    seconds = _seconds_per_step(settings, crops)
+    steps = int(60 * minutes / seconds)
+    settings = replace(settings, steps=steps, cooldown=steps // 2)
+    while state.step < steps:
+        train_step(state, settings, crops)
+    model = averaged(state.model, state.averages[0])
+    table = psnr_table(model, held_out_crops(held, 64, 64, 3), SIGMAS)
+    return {
+        "psnr": table,
+        "images": steps * settings.batch,
+        "images_per_second": settings.batch / seconds,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "macs": count_macs(model),
+        "minutes": minutes,
+    }
+
+
+def _seconds_per_step(settings: TrainSettings, crops: Crops, count: int = 12) -> float:
+    """CPU seconds of one step, measured on a state of its own after compilation."""
+    state = start(settings, crops)
+    for _ in range(3):
+        train_step(state, settings, crops)
+    begin = time.process_time()
+    for _ in range(count):
+        train_step(state, settings, crops)
+    return (time.process_time() - begin) / count
+
+
+def count_macs(model: UNet) -> int:
+    """Multiplications of the convolutions for one 3 x 64 x 64 image."""
+    counts: list[int] = []
+
+    def count(layer: nn.Module, _: object, output: torch.Tensor) -> None:
+        counts.append(output.shape[-1] * output.shape[-2] * layer.get_parameter("weight").numel())
+
+    hooks = [m.register_forward_hook(count) for m in model.modules() if isinstance(m, nn.Conv2d)]
+    with torch.no_grad():
+        model.denoise(torch.rand(1, 3, 64, 64), 0.1)
+    for hook in hooks:
+        hook.remove()
+    return sum(counts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", default=list(TRIALS), help=", ".join(TRIALS))
+    parser.add_argument("--data", required=True, help="CelebA's folder img_align_celeba")
+    parser.add_argument("--cache", required=True)
+    parser.add_argument("--minutes", type=float, default=7.0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    images, held = load_images([arguments.data], "celeba64", arguments.cache)
+    for name in arguments.names:
+        _store(name, run_trial(TRIALS[name], images, held, arguments.minutes))
+
+
+def _store(name: str, result: dict[str, object]) -> None:
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(stored | {name: result}, indent=1) + "\n")
+    psnr = " ".join(f"{value:5.2f}" for value in result["psnr"].values())  # pyright: ignore
+    print(f"{name:18s} {psnr}  {result['images']:6d} images, {result['macs'] / 1e6:.0f} MMAC", flush=True)  # pyright: ignore
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Module buffers that were computed in float64 and stay exact when the module is cast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+class ExactBuffers(nn.Module):
+    """A module that works in float32 by default and in full float64 precision after `.double()`.
+
+    A plain buffer that was rounded to float32 would keep its rounding errors when cast back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._exact: dict[str, Tensor] = {}
+
+    def register_exact(self, name: str, value: Tensor) -> None:
+        self._exact[name] = value.detach().to(device="cpu", dtype=torch.float64)
+        self.register_buffer(name, value.detach().to(torch.float32), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ExactBuffers:
+        super()._apply(fn, recurse)
+        for name, exact in self._exact.items():
+            moved = getattr(self, name)
+            setattr(self, name, exact.to(dtype=moved.dtype, device=moved.device))
+        return self

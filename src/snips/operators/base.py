@@ -1,0 +1,120 @@
+"""The contract of a linear operator with an aligned singular value decomposition."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from snips.buffers import ExactBuffers
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How `make_operator` built an operator: enough to build it again, without a pickle."""
+
+    name: str
+    image_shape: tuple[int, int, int]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class LinearOperator(ExactBuffers):
+    """H with H = U diag(s) V^T, where x_bar = V^T x, y_bar = U^T y and s share one shape.
+
+    Nothing is sorted or flattened: directions that are not measured simply hold singular value 0. U is thin when
+    there are more measurements than pixels. A subclass sets the two shapes, registers `singular_values` with
+    `register_exact`, and writes five methods; `forward` must not use the SVD, so that one can test the other.
+    """
+
+    image_shape: tuple[int, int, int]  # (C, H, W)
+    measurement_shape: tuple[int, ...]  # without the batch
+    singular_values: Tensor  # real, >= 0, broadcasts against x_bar.shape[1:]
+    recipe: Recipe | None = None  # set by make_operator
+
+    def __init__(self, image_shape: tuple[int, ...], measurement_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.image_shape = checked_image_shape(image_shape)
+        self.measurement_shape = tuple(int(n) for n in measurement_shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """H x: (B, C, H, W) -> (B, *measurement_shape)."""
+        raise NotImplementedError
+
+    def Vt(self, x: Tensor) -> Tensor:
+        """V^T x: (B, C, H, W) -> x_bar, real, or complex for Fourier bases."""
+        raise NotImplementedError
+
+    def V(self, x_bar: Tensor) -> Tensor:
+        """The inverse of `Vt`: x_bar -> the real image (B, C, H, W)."""
+        raise NotImplementedError
+
+    def Ut(self, y: Tensor) -> Tensor:
+        """U^T y: (B, *measurement_shape) -> y_bar in the shape of x_bar, 0 where s = 0."""
+        raise NotImplementedError
+
+    def U(self, y_bar: Tensor) -> Tensor:
+        """Back from y_bar to (B, *measurement_shape)."""
+        raise NotImplementedError
+
+    def adjoint(self, y: Tensor) -> Tensor:
+        """H^T y = V (s U^T y)."""
+        return self.V(self.singular_values * self.Ut(y))
+
+    def pinv(self, y: Tensor) -> Tensor:
+        """The image of least norm among those that fit y best: V (U^T y / s), 0 where s = 0."""
+        return self.V(self.Ut(y) * reciprocal(self.singular_values))
+
+    def as_matrix(self) -> Tensor:
+        """H as a dense (M, N) matrix, rows and columns in row-major order of the two shapes."""
+        n, m = math.prod(self.image_shape), math.prod(self.measurement_shape)
+        s = self.singular_values
+        check_memory((n + m) * n * s.element_size(), f"the {m} x {n} matrix of {type(self).__name__}")
+        columns = torch.eye(n, dtype=s.dtype, device=s.device).reshape(n, *self.image_shape)
+        return self.forward(columns).reshape(n, m).T
+
+    def extra_repr(self) -> str:
+        return f"image_shape={self.image_shape}, measurement_shape={self.measurement_shape}"
+
+
+def reciprocal(s: Tensor) -> Tensor:
+    """1 / s, and 0 where s = 0."""
+    return torch.where(s > 0, 1 / torch.where(s > 0, s, 1), 0)
+
+
+def numerical_rank_cut(s: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Singular values that are rounding errors become exactly 0: s <= eps max(M, N) s_max."""
+    largest = s.max() if s.numel() else s.new_zeros(())
+    return torch.where(s > torch.finfo(s.dtype).eps * max(shape) * largest, s, 0)
+
+
+def checked_image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    if len(shape) != 3 or any(int(n) != n or n < 1 for n in shape):
+        raise ValueError(f"image_shape must be (channels, height, width), all at least 1, but is {tuple(shape)}")
+    return int(shape[0]), int(shape[1]), int(shape[2])
+
+
+def check_memory(needed: int, what: str, advice: str = "use a structured operator or a smaller image") -> None:
+    """Refuse with a clear line what would not fit, before anything is allocated."""
+    available = available_memory()
+    if needed > available:
+        raise ValueError(
+            f"{what} needs {needed / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are free: {advice}"
+        )
+
+
+def available_memory() -> int:
+    """Free main memory in bytes; 8 GiB where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 8 * 2**30

@@ -1,0 +1,69 @@
+"""Convolution with any 2-D kernel on a torus: the Fourier basis diagonalises it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from snips.operators.base import LinearOperator, checked_image_shape, numerical_rank_cut
+from snips.operators.kernels import checked_kernel
+
+
+class CircularBlur(LinearOperator):
+    """y = kernel * x with wrap-around. Measurement (C, H, W).
+
+        y_ij = sum_kl kernel_kl x_(i - k + K // 2, j - l + L // 2), indices modulo the image
+
+    In the Fourier basis H multiplies by the kernel's spectrum h, so s = |h| and U = F^* diag(h / |h|).
+    """
+
+    kernel: Tensor
+    phase: Tensor  # (H, W, 2): h / |h| as real and imaginary part, 0 where s = 0
+
+    def __init__(self, image_shape: tuple[int, ...], kernel: Tensor) -> None:
+        _, height, width = image_shape = checked_image_shape(image_shape)
+        super().__init__(image_shape, image_shape)
+        folded = fold_kernel(checked_kernel(kernel, ndim=2), height, width)
+        spectrum = torch.fft.fft2(folded)
+        s = numerical_rank_cut(spectrum.abs(), (height * width, height * width))
+        phase = torch.where(s > 0, spectrum / torch.where(s > 0, s, 1), 0)
+        self.register_exact("singular_values", s[None])
+        self.register_exact("phase", torch.view_as_real(phase))
+        self.register_exact("kernel", crop_kernel(checked_kernel(kernel, ndim=2), folded))
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, columns = self.kernel.shape
+        # conv2d correlates: the kernel is flipped, and its centre K // 2 becomes K - 1 - K // 2
+        above, left = rows - 1 - rows // 2, columns - 1 - columns // 2
+        padded = F.pad(x, (left, columns - 1 - left, above, rows - 1 - above), mode="circular")
+        weight = self.kernel.flip(0, 1).expand(x.shape[1], 1, -1, -1)
+        return F.conv2d(padded, weight, groups=x.shape[1])
+
+    def Vt(self, x: Tensor) -> Tensor:
+        return torch.fft.fft2(x, norm="ortho")
+
+    def V(self, x_bar: Tensor) -> Tensor:
+        return torch.fft.ifft2(x_bar, norm="ortho").real
+
+    def Ut(self, y: Tensor) -> Tensor:
+        return torch.fft.fft2(y, norm="ortho") * torch.view_as_complex(self.phase).conj()
+
+    def U(self, y_bar: Tensor) -> Tensor:
+        return torch.fft.ifft2(y_bar * torch.view_as_complex(self.phase), norm="ortho").real
+
+
+def fold_kernel(kernel: Tensor, height: int, width: int) -> Tensor:
+    """The kernel on the (height, width) torus with its centre at (0, 0), wrapped where it is larger."""
+    rows = (torch.arange(kernel.shape[0]) - kernel.shape[0] // 2) % height
+    columns = (torch.arange(kernel.shape[1]) - kernel.shape[1] // 2) % width
+    folded = kernel.new_zeros(height, width)
+    return folded.index_put((rows[:, None], columns[None, :]), kernel, accumulate=True)
+
+
+def crop_kernel(kernel: Tensor, folded: Tensor) -> Tensor:
+    """A kernel no larger than the image that acts the same: itself, or the folded one, centred."""
+    height, width = folded.shape
+    if kernel.shape[0] <= height and kernel.shape[1] <= width:
+        return kernel
+    return folded.roll((height // 2, width // 2), (0, 1))

@@ -1,0 +1,90 @@
+"""Blur kernels, and the small matrices that apply them along one axis."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def uniform(width: int = 5) -> Tensor:
+    """A box of `width` equal weights."""
+    if width < 1:
+        raise ValueError(f"the width of a blur must be at least 1, but is {width}")
+    return torch.full((width,), 1 / width, dtype=torch.float64)
+
+
+def gaussian(std: float = 10.0, width: int = 5) -> Tensor:
+    """A Gaussian of standard deviation `std` pixels, cut to `width` weights that sum to 1."""
+    if not (std > 0 and math.isfinite(std)):
+        raise ValueError(f"the standard deviation of a Gaussian blur must be positive, but is {std}")
+    if width < 1:
+        raise ValueError(f"the width of a blur must be at least 1, but is {width}")
+    offsets = torch.arange(width, dtype=torch.float64) - (width - 1) / 2
+    weights = torch.exp(-0.5 * (offsets / std) ** 2)
+    return weights / weights.sum()
+
+
+def motion(length: float = 9.0, angle: float = 45.0) -> Tensor:
+    """A straight camera movement of `length` pixels, `angle` degrees counter-clockwise from the x axis.
+
+    The line is drawn by many points, each shared bilinearly among its four pixels.
+    """
+    if not (length >= 1 and math.isfinite(length) and math.isfinite(angle)):
+        raise ValueError(f"a motion blur needs a length of at least 1 and a finite angle, not {length}, {angle}")
+    radius = math.ceil((length - 1) / 2)
+    size = 2 * radius + 1
+    along = torch.linspace(-(length - 1) / 2, (length - 1) / 2, 16 * size + 1, dtype=torch.float64)
+    columns = radius + along * math.cos(math.radians(angle))
+    rows = radius - along * math.sin(math.radians(angle))
+    grid = torch.arange(size, dtype=torch.float64)
+    row_weights = (1 - (rows[:, None] - grid).abs()).clamp(min=0)  # (points, size)
+    column_weights = (1 - (columns[:, None] - grid).abs()).clamp(min=0)
+    kernel = row_weights.T @ column_weights
+    return kernel / kernel.sum()
+
+
+def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
+    """The kernel in float64, or a clear error."""
+    kernel = torch.as_tensor(kernel).to(torch.float64)
+    if kernel.ndim != ndim or kernel.numel() == 0:
+        raise ValueError(f"expected a {ndim}-D kernel, got one of shape {tuple(kernel.shape)}")
+    if not torch.isfinite(kernel).all():
+        raise ValueError("the kernel has entries that are not finite: remove NaN and Inf")
+    if not kernel.any():
+        raise ValueError("the kernel is zero everywhere: nothing would be measured")
+    return kernel
+
+
+def convolution_matrix(kernel: Tensor, size: int) -> Tensor:
+    """The (size, size) matrix of y_i = sum_j kernel_j x_(i - j + len // 2), zero outside the image."""
+    kernel = checked_kernel(kernel, ndim=1)
+    matrix = torch.zeros(size, size, dtype=torch.float64)
+    for j, weight in enumerate(kernel.tolist()):
+        offset = j - len(kernel) // 2  # y_i takes x_(i - offset)
+        if abs(offset) < size:
+            matrix.diagonal(-offset).fill_(weight)
+    return matrix
+
+
+def resize_matrix(factor: int, size: int, method: str = "block") -> Tensor:
+    """The (size / factor, size) matrix that makes an axis smaller.
+
+    "block" averages blocks of `factor` pixels; "bilinear" and "bicubic" are anti-aliased, as in PIL and PyTorch.
+    """
+    if method not in ("block", "bilinear", "bicubic"):
+        raise ValueError(f"unknown method {method!r}: choose 'block', 'bilinear' or 'bicubic'")
+    if int(factor) != factor or factor < 1:
+        raise ValueError(f"the factor must be a whole number of at least 1, but is {factor}")
+    factor = int(factor)
+    if size % factor:
+        nearest = max(size // factor, 1) * factor
+        raise ValueError(f"a size of {size} does not divide by the factor {factor}: crop to {nearest}")
+    pixels = torch.eye(size, dtype=torch.float64)
+    if method == "block":
+        return pixels.reshape(size // factor, factor, size).mean(1)
+    images = pixels[:, None, None, :]  # image i is 1 at pixel i
+    smaller = F.interpolate(images, size=(1, size // factor), mode=method, align_corners=False, antialias=True)
+    return smaller[:, 0, 0, :].T.contiguous()

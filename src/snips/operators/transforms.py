@@ -1,0 +1,67 @@
+"""Fast orthonormal transforms along the last axis."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def hadamard(x: Tensor) -> Tensor:
+    """The orthonormal Walsh-Hadamard transform in natural order; its own inverse. (..., 2^k) -> (..., 2^k).
+
+    H_n is the Kronecker product of small Hadamard matrices. Each pass multiplies the last few binary digits of the
+    index by one of them and moves these digits to the front, so that after all passes the order is as before.
+    """
+    n = x.shape[-1]
+    if n & (n - 1):
+        raise ValueError(f"a Hadamard transform needs a power of two, not {n}")
+    shape, digits = x.shape, n.bit_length() - 1
+    x = x.reshape(-1, n)
+    while digits:
+        taken = min(digits, 5)  # 32 x 32 blocks keep the matrix product busy
+        block = _hadamard_matrix(taken).to(x)
+        x = (x.reshape(-1, n // len(block), len(block)) @ block).transpose(1, 2).reshape(-1, n)
+        digits -= taken
+    return x.reshape(shape)
+
+
+def _hadamard_matrix(digits: int) -> Tensor:
+    """The orthonormal 2^digits x 2^digits Hadamard matrix, by Sylvester's construction."""
+    matrix = torch.ones(1, 1, dtype=torch.float64)
+    for _ in range(digits):
+        matrix = torch.kron(torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64), matrix)
+    return matrix / math.sqrt(2**digits)
+
+
+def dct(x: Tensor) -> Tensor:
+    """The orthonormal DCT-II for any length, by one FFT of the even entries followed by the reversed odd ones."""
+    reordered = torch.cat([x[..., ::2], x[..., 1::2].flip(-1)], -1)
+    return (torch.fft.fft(reordered) * _quarter_turns(x)).real * _scale(x)
+
+
+def idct(x: Tensor) -> Tensor:
+    """The inverse of `dct` (the orthonormal DCT-III)."""
+    n = x.shape[-1]
+    x = x / _scale(x)
+    mirrored = torch.cat([torch.zeros_like(x[..., :1]), x[..., 1:].flip(-1)], -1)  # x_(n - k), with x_n = 0
+    reordered = torch.fft.ifft(torch.complex(x, -mirrored) * _quarter_turns(x).conj()).real
+    out = torch.empty_like(x)
+    out[..., ::2] = reordered[..., : (n + 1) // 2]
+    out[..., 1::2] = reordered[..., (n + 1) // 2 :].flip(-1)
+    return out
+
+
+def _quarter_turns(x: Tensor) -> Tensor:
+    """exp(-i pi k / 2n)."""
+    n = x.shape[-1]
+    angle = -math.pi / (2 * n) * torch.arange(n, dtype=torch.float64, device=x.device)
+    return torch.polar(torch.ones_like(angle), angle).to(x.dtype.to_complex())
+
+
+def _scale(x: Tensor) -> Tensor:
+    """sqrt(1 / n) for the constant, sqrt(2 / n) for the others."""
+    scale = torch.full(x.shape[-1:], math.sqrt(2 / x.shape[-1]), dtype=x.dtype, device=x.device)
+    scale[0] = math.sqrt(1 / x.shape[-1])
+    return scale

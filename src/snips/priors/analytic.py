@@ -1,0 +1,182 @@
+"""Priors whose denoiser and posterior are known exactly: the oracle against which samplers are measured."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from snips.buffers import ExactBuffers
+from snips.operators.base import LinearOperator, check_memory, checked_image_shape
+from snips.priors.base import Prior, per_image
+
+
+class Measured(Protocol):
+    """What a posterior needs to know of an InverseProblem."""
+
+    @property
+    def operator(self) -> LinearOperator: ...
+    @property
+    def y(self) -> Tensor: ...
+    @property
+    def sigma_0(self) -> float: ...
+
+
+class GaussianMixture(ExactBuffers, Prior):
+    """p(x) = sum_k w_k N(x; mu_k, C_k), with everything in closed form; a posterior is a mixture again.
+
+    Args:
+        weights: (K,), positive; normalised to sum 1.
+        means: (K, N), rows are images in row-major order.
+        covariances: (K, N, N), symmetric, no negative eigenvalues.
+        image_shape: (C, H, W) with N = C H W.
+    """
+
+    log_weights: Tensor
+    means: Tensor
+    covariances: Tensor
+
+    def __init__(self, weights: Tensor, means: Tensor, covariances: Tensor, image_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.image_shape = checked_image_shape(image_shape)
+        n = math.prod(self.image_shape)
+        weights, means, covariances = (torch.as_tensor(t).to(torch.float64) for t in (weights, means, covariances))
+        expected = ((len(weights),), (len(weights), n), (len(weights), n, n))
+        actual = tuple(tuple(t.shape) for t in (weights, means, covariances))
+        if actual != expected:
+            raise ValueError(f"weights, means and covariances have shapes {actual}; {expected} are needed")
+        if not all(torch.isfinite(t).all() for t in (weights, means, covariances)) or not (weights > 0).all():
+            raise ValueError("weights must be positive, and weights, means and covariances finite")
+        self.register_exact("log_weights", (weights / weights.sum()).log())
+        self.register_exact("means", means)
+        covariances = (covariances + covariances.mT) / 2
+        self.register_exact("covariances", covariances)
+        slack = 1e-6 * covariances.diagonal(dim1=1, dim2=2).amax(1).clamp(min=1e-30)  # singular ones are allowed
+        if torch.linalg.cholesky_ex(covariances + slack[:, None, None] * torch.eye(n)).info.any():
+            raise ValueError("a covariance has negative eigenvalues")
+
+    @property
+    def weights(self) -> Tensor:
+        return self.log_weights.exp()
+
+    @property
+    def mean(self) -> Tensor:
+        """E[x], (C, H, W)."""
+        return (self.weights @ self.means).reshape(self.image_shape)
+
+    @property
+    def covariance(self) -> Tensor:
+        """Cov[x], (N, N): within the components plus between them."""
+        offsets = self.means - self.weights @ self.means
+        between = torch.einsum("k,kn,km->nm", self.weights, offsets, offsets)
+        return torch.einsum("k,knm->nm", self.weights, self.covariances) + between
+
+    def eigen(self) -> tuple[Tensor, Tensor]:
+        """C_k = Q diag(lambda) Q^T: lambda (K, N) and Q (K, N, N), computed when first needed."""
+        if "eigenvalues" not in self._exact:
+            eigenvalues, eigenvectors = torch.linalg.eigh(self._exact["covariances"])
+            self.register_exact("eigenvalues", eigenvalues.clamp(min=0))
+            self.register_exact("eigenvectors", eigenvectors)
+            self.to(self.means)
+        return self.get_buffer("eigenvalues"), self.get_buffer("eigenvectors")
+
+    def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        """sum_k p(k | x) [mu_k + C_k (C_k + sigma^2 I)^-1 (x - mu_k)]."""
+        eigenvalues, eigenvectors = self.eigen()
+        rotated = self._rotate(x)  # (K, B, N)
+        total = eigenvalues[:, None] + per_image(sigma, x.flatten(1)) ** 2  # (K, B or 1, N)
+        responsibility = torch.softmax(self._log_joint(rotated, total), 0)  # (K, B)
+        shrunk = rotated * (responsibility[..., None] * eigenvalues[:, None] / total)
+        denoised = responsibility.T @ self.means + (shrunk @ eigenvectors.mT).sum(0)
+        return denoised.reshape(x.shape)
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x) for x (B, C, H, W) -> (B,)."""
+        eigenvalues, _ = self.eigen()
+        if (eigenvalues <= 1e-14 * eigenvalues.max()).any():
+            raise ValueError("the covariance is singular, so there is no density")
+        return torch.logsumexp(self._log_joint(self._rotate(x), eigenvalues[:, None]), 0)
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """n independent draws, (n, C, H, W)."""
+        random = torch.Generator().manual_seed(seed)
+        component = torch.multinomial(self.weights.cpu().double(), n, replacement=True, generator=random)
+        noise = torch.randn(n, self.means.shape[1], generator=random, dtype=torch.float64)
+        draws = torch.empty_like(noise)
+        self.eigen()
+        for k in component.unique().tolist():
+            chosen = component == k
+            root = self._exact["eigenvectors"][k] * self._exact["eigenvalues"][k].sqrt()
+            draws[chosen] = self._exact["means"][k] + noise[chosen] @ root.T
+        return draws.reshape(n, *self.image_shape).to(self.means)
+
+    def posterior(self, problem: Measured) -> GaussianMixture:
+        """The exact p(x | y) for one measurement, computed in float64 from the dense H."""
+        check_single(problem)
+        H, y = dense_measurement(problem)
+        log_weights = self._exact["log_weights"].clone()
+        means, covariances = torch.empty_like(self._exact["means"]), torch.empty_like(self._exact["covariances"])
+        for k in range(len(log_weights)):
+            prior = self._exact["means"][k], self._exact["covariances"][k]
+            means[k], covariances[k], evidence = condition(*prior, H, y, problem.sigma_0)
+            log_weights[k] += evidence
+        weights = torch.softmax(log_weights, 0).clamp(min=1e-300)
+        return GaussianMixture(weights, means, covariances, self.image_shape).to(problem.y)
+
+    def _rotate(self, x: Tensor) -> Tensor:
+        """Q_k^T (x - mu_k): (B, C, H, W) -> (K, B, N)."""
+        return (x.flatten(1) - self.means[:, None]) @ self.eigen()[1]
+
+    def _log_joint(self, rotated: Tensor, variances: Tensor) -> Tensor:
+        """log w_k + log N(...) for coordinates (K, B, N) and their variances (K, B or 1, N) -> (K, B)."""
+        quadratic = (rotated**2 / variances).sum(-1) + (2 * math.pi * variances).log().sum(-1)
+        return self.log_weights[:, None] - quadratic / 2
+
+
+class Gaussian(GaussianMixture):
+    """N(mean (N,), covariance (N, N)) over images of shape (C, H, W)."""
+
+    def __init__(self, mean: Tensor, covariance: Tensor, image_shape: tuple[int, ...]) -> None:
+        mean, covariance = torch.as_tensor(mean), torch.as_tensor(covariance)
+        super().__init__(torch.ones(1), mean.reshape(1, -1), covariance[None], image_shape)
+
+
+def check_single(problem: Measured) -> None:
+    if len(problem.y) != 1:
+        raise ValueError(f"the posterior is of one measurement, but there are {len(problem.y)}: use problem[:1]")
+
+
+def dense_measurement(problem: Measured) -> tuple[Tensor, Tensor]:
+    """H (M, N) and y (M,) in float64; for sigma_0 = 0 reduced to independent rows, so that H C H^T is regular."""
+    operator = problem.operator
+    n = math.prod(operator.image_shape)
+    check_memory(8 * 4 * n * n, f"an exact posterior of {n} pixels", "use a smaller image")
+    H = copy.deepcopy(operator).double().as_matrix().cpu()
+    y = problem.y.reshape(-1).cpu().double()
+    if problem.sigma_0 > 0 or not H.numel():
+        return H, y
+    U, s, Vh = torch.linalg.svd(H, full_matrices=False)
+    kept = s > torch.finfo(s.dtype).eps * max(H.shape) * s.max()
+    return s[kept, None] * Vh[kept], U[:, kept].T @ y
+
+
+def condition(
+    mean: Tensor, covariance: Tensor, H: Tensor, y: Tensor, sigma_0: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and covariance of a Gaussian given y = H x + z, and the evidence log N(y; H mean, S).
+
+    S = H C H^T + sigma_0^2 I,   mean + C H^T S^-1 (y - H mean),   C - C H^T S^-1 H C.
+    """
+    HC = H @ covariance
+    S = HC @ H.T + sigma_0**2 * torch.eye(len(H), dtype=H.dtype)
+    root, failed = torch.linalg.cholesky_ex(S)
+    if failed:
+        raise ValueError("H C H^T is singular: this prior has no spread in a measured direction and sigma_0 = 0")
+    whitened = torch.linalg.solve_triangular(root, HC, upper=False)  # L^-1 H C
+    residual = torch.linalg.solve_triangular(root, (y - H @ mean)[:, None], upper=False)[:, 0]
+    log_det = 2 * root.diagonal().log().sum() + len(y) * math.log(2 * math.pi)
+    evidence = -(residual @ residual + log_det) / 2
+    return mean + whitened.T @ residual, covariance - whitened.T @ whitened, evidence

@@ -1,0 +1,166 @@
+"""A Gaussian prior that looks the same everywhere: diagonal in the Fourier basis, so any size is cheap."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from snips.buffers import ExactBuffers
+from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
+from snips.priors.base import Prior, per_image
+
+DENSE_LIMIT = 2048  # pixels; beyond, an exact posterior is found by linear solves
+NATURAL_COLOURS = ((1.00, 0.93, 0.82), (0.93, 1.00, 0.92), (0.82, 0.92, 1.00))
+
+
+class StationaryGaussian(ExactBuffers, Prior):
+    """N(mean, C) with C = K (x) F^* diag(power) F: a power spectrum over space, a covariance K over channels.
+
+    Args:
+        mean: a number, or one for each channel.
+        power_spectrum: (H, W), the variance of each coefficient of the orthonormal FFT, zero frequency at [0, 0];
+            its mean is the variance of a pixel. Must be even, P(k) = P(-k), as a real image's is.
+        channels: C.
+        channel_covariance: K, (C, C); independent channels by default.
+    """
+
+    mean_image: Tensor  # (C, 1, 1)
+    variances: Tensor  # (C, H, W), in the Fourier basis and the eigenbasis of K
+    rotation: Tensor  # (C, C), columns are the eigenvectors of K
+
+    def __init__(
+        self,
+        mean: float | Tensor,
+        power_spectrum: Tensor,
+        channels: int,
+        channel_covariance: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        power = torch.as_tensor(power_spectrum).to(torch.float64)
+        if power.ndim != 2 or not torch.isfinite(power).all() or (power < 0).any():
+            raise ValueError("the power spectrum must be a finite (H, W) array without negative entries")
+        mirrored = power.flip(0, 1).roll((1, 1), (0, 1))
+        if not torch.allclose(power, mirrored, rtol=1e-6):
+            raise ValueError("the power spectrum of a real image is even: P(k) = P(-k)")
+        K = torch.eye(channels) if channel_covariance is None else torch.as_tensor(channel_covariance)
+        eigenvalues, rotation = torch.linalg.eigh(K.to(torch.float64))
+        self.image_shape = (channels, *power.shape)
+        centre = torch.as_tensor(mean, dtype=torch.float64).flatten().expand(channels)
+        self.register_exact("mean_image", centre.reshape(-1, 1, 1))
+        self.register_exact("variances", eigenvalues.clamp(min=0)[:, None, None] * power)
+        self.register_exact("rotation", rotation)
+
+    @classmethod
+    def natural(cls, image_shape: tuple[int, int, int], std: float = 0.25) -> StationaryGaussian:
+        """Like photographs: power falls with the square of the frequency, and colours move together."""
+        channels, height, width = image_shape
+        rows, columns = torch.fft.fftfreq(height)[:, None] * height, torch.fft.fftfreq(width) * width
+        power = 1 / (rows**2 + columns**2).clamp(min=0.25)  # brightness itself varies too, but stays finite
+        power = power / power.mean() * std**2
+        colours = torch.tensor(NATURAL_COLOURS) if channels == 3 else None
+        return cls(0.5, power, channels, colours)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.mean_image.expand(self.image_shape)
+
+    def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        """The Wiener filter: each coefficient is multiplied by P / (P + sigma^2)."""
+        gain = self.variances / (self.variances + per_image(sigma, x) ** 2)
+        return self._filter(x - self.mean_image, gain) + self.mean_image
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """n independent draws, (n, C, H, W)."""
+        random = torch.Generator().manual_seed(seed)
+        noise = torch.randn(n, *self.image_shape, generator=random, dtype=torch.float64).to(self.variances)
+        return self._filter(noise, self.variances.sqrt()) + self.mean_image
+
+    def apply_covariance(self, x: Tensor) -> Tensor:
+        """C x for x (B, C, H, W)."""
+        return self._filter(x, self.variances)
+
+    def as_gaussian(self) -> Gaussian:
+        """The same prior with a dense covariance, for small images."""
+        n = math.prod(self.image_shape)
+        exact = copy.deepcopy(self).cpu().double()
+        columns = torch.eye(n, dtype=torch.float64).reshape(n, *self.image_shape)
+        return Gaussian(exact.mean.flatten(), exact.apply_covariance(columns).reshape(n, n), self.image_shape)
+
+    def posterior(self, problem: Measured) -> GaussianMixture | SolvedPosterior:
+        """The exact posterior of one measurement: dense up to a few thousand pixels, by linear solves beyond."""
+        n = math.prod(self.image_shape)
+        if n <= DENSE_LIMIT:
+            return self.as_gaussian().posterior(problem)
+        return SolvedPosterior(self, problem)
+
+    def _filter(self, x: Tensor, gain: Tensor) -> Tensor:
+        """Multiply by `gain` in the basis where C is diagonal."""
+        rotated = torch.einsum("cd,bchw->bdhw", self.rotation, x)
+        filtered = torch.fft.ifft2(torch.fft.fft2(rotated) * gain).real
+        return torch.einsum("cd,bdhw->bchw", self.rotation, filtered)
+
+
+class SolvedPosterior:
+    """The exact posterior of a stationary Gaussian at any size, without a matrix: conjugate gradients in float64.
+
+    With S = H C H^T + sigma_0^2 I the mean is mu + C H^T S^-1 (y - H mu). A draw repeats that for a random image of
+    the prior and a random measurement of it, and moves the image by the difference (perturb and solve).
+    """
+
+    tolerance = 1e-10  # relative residual of the solves
+
+    def __init__(self, prior: StationaryGaussian, problem: Measured) -> None:
+        check_single(problem)
+        if problem.sigma_0 == 0:
+            raise ValueError("beyond a few thousand pixels the exact posterior needs sigma_0 > 0")
+        self.prior, self.sigma_0, self.dtype = copy.deepcopy(prior).cpu().double(), problem.sigma_0, problem.y.dtype
+        self.operator = copy.deepcopy(problem.operator).cpu().double()
+        self.y = problem.y.cpu().double()
+
+    @property
+    def mean(self) -> Tensor:
+        """E[x | y], (C, H, W)."""
+        return self._conditioned(self.prior.mean[None].clone(), self.y)[0].to(self.dtype)
+
+    @property
+    def covariance(self) -> Tensor:
+        n = math.prod(self.prior.image_shape)
+        raise ValueError(f"the covariance of {n} pixels has {8 * n * n / 2**30:.0f} GiB: use .sample() instead")
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """n independent draws, (n, C, H, W)."""
+        x = self.prior.sample(n, seed)
+        noise = torch.randn(n, *self.y.shape[1:], generator=torch.Generator().manual_seed(seed + 1), dtype=x.dtype)
+        return self._conditioned(x, self.y - self.sigma_0 * noise).to(self.dtype)
+
+    def _conditioned(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + C H^T S^-1 (y - H x)."""
+        solution = conjugate_gradients(self._apply_S, y - self.operator(x), self.tolerance)
+        return x + self.prior.apply_covariance(self.operator.adjoint(solution))
+
+    def _apply_S(self, v: Tensor) -> Tensor:
+        return self.operator(self.prior.apply_covariance(self.operator.adjoint(v))) + self.sigma_0**2 * v
+
+
+def conjugate_gradients(apply: Callable[[Tensor], Tensor], b: Tensor, tolerance: float, steps: int = 10_000) -> Tensor:
+    """Solve apply(x) = b for a positive definite `apply`, each row of b (B, ...) on its own."""
+
+    def dot(u: Tensor, v: Tensor) -> Tensor:
+        return (u * v).flatten(1).sum(1).reshape(-1, *[1] * (b.ndim - 1))
+
+    x, residual = torch.zeros_like(b), b.clone()
+    direction, energy = residual.clone(), dot(residual, residual)
+    goal = tolerance**2 * dot(b, b)
+    for _ in range(steps):
+        if (energy <= goal).all():
+            return x
+        image = apply(direction)
+        step = energy / dot(direction, image).clamp(min=torch.finfo(b.dtype).tiny)
+        x, residual = x + step * direction, residual - step * image
+        previous, energy = energy, dot(residual, residual)
+        direction = residual + energy / previous.clamp(min=torch.finfo(b.dtype).tiny) * direction
+    raise ValueError(f"the linear solve did not converge in {steps} steps: is sigma_0 very small?")

@@ -1,0 +1,259 @@
+"""Our denoiser network: a small U-Net without normalisation, made for CPUs, around a linear Wiener filter.
+
+    denoise(x, sigma) = linear(x, sigma) + c_out(sigma) network(c_in(sigma) x, linear, log sigma)
+
+c_out is the error the linear filter expects, so the network's target has unit variance at every noise level
+(the preconditioning of Karras et al. 2022, with the filter in place of c_skip x).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from snips.priors.base import Prior, per_image
+from snips.priors.wiener import Wiener
+
+FORMAT = "snips-unet-1"
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """Everything needed to rebuild the network; stored with its weights."""
+
+    channels: tuple[int, ...] = (3,)  # the channel counts it takes; each has its own first and last layer
+    size: tuple[int, int] | None = None  # the size of aligned images (H, W), if there is one
+    widths: tuple[int, ...] = (96, 192, 256)  # channels at stride 2, 4, 8
+    encoder: tuple[int, ...] = (1, 1, 1)  # blocks per level on the way down
+    decoder: tuple[int, ...] = (1, 1, 1)  # and up; at the coarsest level they follow the encoder's
+    block: str = "conv"
+    expansion: float = 1.0  # hidden channels of a block over its width
+    patch: int = 2  # pixels are folded into channels by this factor first
+    attention: bool = False  # one attention layer at the coarsest level
+    sigma_data: float = 0.25  # standard deviation of pixels
+    sigma_min: float = 0.002  # the range of noise levels in training
+    sigma_max: float = 40.0
+
+
+class ConvBlock(nn.Module):
+    """x + conv(relu(conv(x) * gain + shift)), gain and shift from the noise level; starts as the identity."""
+
+    def __init__(self, width: int, hidden: int, embedding: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(width, hidden, 3, padding=1)
+        self.modulate = nn.Linear(embedding, 2 * hidden)
+        self.leave = nn.Conv2d(hidden, width, 3, padding=1)
+        _zero(self.modulate), _zero(self.leave)
+
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:
+        gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
+        return x + self.leave(torch.addcmul(shift, self.enter(x), 1 + gain).relu_())
+
+
+class DepthwiseBlock(nn.Module):
+    """x + point(a relu(b)), (a, b) = depthwise(point(x)) gain + shift: many channels, few operations."""
+
+    def __init__(self, width: int, hidden: int, embedding: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(width, 2 * hidden, 1)
+        self.spread = nn.Conv2d(2 * hidden, 2 * hidden, 3, padding=1, groups=2 * hidden)
+        self.modulate = nn.Linear(embedding, 4 * hidden)
+        self.leave = nn.Conv2d(hidden, width, 1)
+        _zero(self.modulate), _zero(self.leave)
+
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:
+        gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
+        a, b = torch.addcmul(shift, self.spread(self.enter(x)), 1 + gain).chunk(2, 1)
+        return x + self.leave(a * b.relu())
+
+
+BLOCKS = {"conv": ConvBlock, "depthwise": DepthwiseBlock}
+
+
+class Attention(nn.Module):
+    """x + self-attention over all positions, with unit queries and keys in place of a norm."""
+
+    def __init__(self, width: int, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.enter = nn.Conv2d(width, 3 * width, 1)
+        self.sharpness = nn.Parameter(torch.full((heads, 1, 1), 4.0))
+        self.leave = nn.Conv2d(width, width, 1)
+        _zero(self.leave)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, width, height, breadth = x.shape
+        q, k, v = self.enter(x).view(batch, 3, self.heads, -1, height * breadth).transpose(-1, -2).unbind(1)
+        q = F.normalize(q, dim=-1) * self.sharpness
+        mixed = F.scaled_dot_product_attention(q, F.normalize(k, dim=-1), v, scale=1.0)
+        mixed = mixed.transpose(-1, -2).reshape(batch, width, height, breadth)
+        return x + self.leave(mixed.contiguous(memory_format=torch.channels_last))
+
+
+class NoiseLevel(nn.Module):
+    """A vector for each noise level: cosines of log sigma through one hidden layer."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.enter = nn.Linear(16, width)
+        self.leave = nn.Linear(width, width)
+
+    def forward(self, log_sigma: Tensor) -> Tensor:
+        angles = log_sigma[:, None] * torch.linspace(
+            0.1, 1.5, 8, dtype=log_sigma.dtype, device=log_sigma.device
+        )
+        return F.silu(self.leave(F.silu(self.enter(torch.cat([angles.cos(), angles.sin()], 1)))))
+
+
+class UNet(Prior):
+    """A learned prior: `denoise(x, sigma)` for x (B, C, H, W) of any size, C one of `config.channels`."""
+
+    def __init__(self, config: UNetConfig = UNetConfig()) -> None:  # noqa: B008 (frozen)
+        super().__init__()
+        self.config = config
+        widths, embedding, pixels = config.widths, 128, config.patch**2
+        self.wiener = nn.ModuleDict({str(c): Wiener(c, config.size) for c in config.channels})
+        self.level = NoiseLevel(embedding)
+        self.stem = nn.ModuleDict(
+            {str(c): nn.Conv2d(2 * c * pixels, widths[0], 3, padding=1) for c in config.channels}
+        )
+        self.head = nn.ModuleDict(
+            {str(c): _zero(nn.Conv2d(widths[0], c * pixels, 3, padding=1)) for c in config.channels}
+        )
+        self.encoder = nn.ModuleList(_stage(config, i, n) for i, n in enumerate(config.encoder))
+        self.decoder = nn.ModuleList(_stage(config, i, n) for i, n in enumerate(config.decoder))
+        steps = list(pairwise(widths))
+        self.down = nn.ModuleList(nn.Conv2d(fine, coarse, 2, stride=2) for fine, coarse in steps)
+        self.up = nn.ModuleList(nn.Conv2d(coarse, 4 * fine, 1) for fine, coarse in steps)
+        self.attention = Attention(widths[-1]) if config.attention else nn.Identity()
+        self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+    def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        self._check(x)
+        work = x.to(self.level.enter.weight)
+        level = per_image(sigma, work)
+        linear, error = self.wiener[str(x.shape[1])](work, level.flatten())
+        # What is not linear in x fades like 1/sigma^2 once the noise exceeds every direction of the data.
+        scale = error / (1 + (level / self.config.sigma_max) ** 2)
+        return (linear + scale * self.residual(work, level, linear)).to(x.dtype)
+
+    def residual(self, x: Tensor, level: Tensor, linear: Tensor) -> Tensor:
+        """The network proper: what the linear estimate (B, C, H, W) misses, over its expected error."""
+        config, kind, size = self.config, str(x.shape[1]), x.shape[-2:]
+        c_in = (level**2 + config.sigma_data**2).rsqrt()
+        seen = torch.cat([(x - 0.5) * c_in, (linear - 0.5) / config.sigma_data], 1)
+        seen = F.pixel_unshuffle(_pad(seen, self.stride), config.patch)
+        log_sigma = level.flatten().clamp(config.sigma_min, config.sigma_max).log()
+        h = self.stem[kind](seen.contiguous(memory_format=torch.channels_last))
+        h = self.head[kind](self._body(h, self.level(log_sigma)))
+        return F.pixel_shuffle(h, config.patch)[..., : size[0], : size[1]]
+
+    def _body(self, h: Tensor, level: Tensor) -> Tensor:
+        skips = []
+        for stage, down in zip(self.encoder, self.down, strict=False):
+            h = _run(stage, h, level)
+            skips.append(h)
+            h = down(h)
+        h = self.attention(_run(self.encoder[-1], h, level))
+        h = _run(self.decoder[-1], h, level)
+        for i in reversed(range(len(skips))):
+            h = _run(self.decoder[i], skips[i] + F.pixel_shuffle(self.up[i](h), 2), level)
+        return h
+
+    @property
+    def stride(self) -> int:
+        """Pixels per position of the coarsest level."""
+        return self.config.patch * 2 ** (len(self.config.widths) - 1)
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim != 4 or x.shape[1] not in self.config.channels:
+            raise ValueError(
+                f"this prior takes images (B, C, H, W) with C in {self.config.channels}, not {tuple(x.shape)}"
+            )
+
+    def fit_linear(self, images: Tensor) -> None:
+        """Set the linear branch for images like these (N, C, H, W)."""
+        self.wiener[str(images.shape[1])].fit(images)
+
+
+def _stage(config: UNetConfig, level: int, blocks: int) -> nn.ModuleList:
+    width = config.widths[level]
+    make = BLOCKS[config.block]
+    return nn.ModuleList(make(width, round(width * config.expansion), 128) for _ in range(blocks))
+
+
+def _run(stage: nn.Module, h: Tensor, level: Tensor) -> Tensor:
+    for block in stage.children():
+        h = block(h, level)
+    return h
+
+
+def _pad(x: Tensor, stride: int) -> Tensor:
+    """Up to multiples of the stride, replicated: reflection fails on images smaller than the stride."""
+    return F.pad(x, (0, -x.shape[-1] % stride, 0, -x.shape[-2] % stride), mode="replicate")
+
+
+def _zero(layer: nn.Conv2d | nn.Linear) -> nn.Module:
+    nn.init.zeros_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object] | None = None) -> None:
+    """Write weights in half precision (the linear branch in full) with the config, whole or not at all."""
+    tensors = {
+        name: (value if name.startswith("wiener.") else value.half()).detach().cpu().contiguous()
+        for name, value in model.state_dict().items()
+    }
+    metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config)), "note": json.dumps(note or {})}
+    partial = Path(f"{os.fspath(path)}.partial")
+    with open(partial, "wb") as file:
+        file.write(save(tensors, metadata))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def load_unet(path: str | os.PathLike[str]) -> UNet:
+    """The network in a file written by `save_unet`, in float32 and ready to denoise."""
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is not a readable safetensors file ({error}); fetch or train it again"
+        ) from None
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{path} holds no network of this package (format {metadata.get('format')!r})")
+    return _rebuild(path, metadata["config"], tensors)
+
+
+def _rebuild(path: str | os.PathLike[str], config: str, tensors: dict[str, Tensor]) -> UNet:
+    try:
+        model = UNet(parse_config(config))
+        model.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path}: its weights do not fit its own config ({reason})") from None
+    return model.eval().requires_grad_(False)
+
+
+def parse_config(text: str) -> UNetConfig:
+    """The config from its JSON form, where tuples have become lists."""
+    values = {
+        k: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v
+        for k, v in json.loads(text).items()
+    }
+    return UNetConfig(**values)

@@ -1,0 +1,204 @@
+"""A measurement with its operator and noise level, and the table of problems by name."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from snips.operators import (
+    CircularBlur,
+    Colorization,
+    CompressiveSensing,
+    Deblurring,
+    Denoising,
+    FourierSampling,
+    Inpainting,
+    LinearOperator,
+    SuperResolution,
+    kernels,
+)
+from snips.operators.base import Recipe, checked_image_shape
+from snips.operators.subsampled import cartesian_mask, default_inpainting_mask
+from snips.streams import Chain, Streams
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class InverseProblem:
+    """y = H x + z, z ~ N(0, sigma_0^2 I): the measurements of one or more images by one operator.
+
+    Args:
+        operator: H. Where its dtype or device is another than y's, a copy that matches is used.
+        y: (B, *operator.measurement_shape).
+        sigma_0: the standard deviation of the noise, in units of pixel values in [0, 1].
+        truth: the clean images (B, C, H, W), where they are known.
+        first_image: the index of the first image in a larger collection; random streams are keyed by it.
+    """
+
+    operator: LinearOperator
+    y: Tensor
+    sigma_0: float
+    truth: Tensor | None = None
+    first_image: int = 0
+
+    def __post_init__(self) -> None:
+        check_tensor("y", self.y, self.operator.measurement_shape)
+        object.__setattr__(self, "sigma_0", checked_sigma_0(self.sigma_0))
+        if self.truth is not None:
+            check_tensor("truth", self.truth, self.operator.image_shape)
+            if len(self.truth) != len(self.y):
+                raise ValueError(f"there are {len(self.y)} measurements but {len(self.truth)} true images")
+        s = self.operator.singular_values
+        if s.dtype != self.y.dtype or s.device != self.y.device:
+            matching = copy.deepcopy(self.operator).to(device=self.y.device, dtype=self.y.dtype)
+            object.__setattr__(self, "operator", matching)
+
+    @classmethod
+    def simulate(cls, operator: LinearOperator, x: Tensor, sigma_0: float, seed: int = 0) -> InverseProblem:
+        """Measure the clean images x (B, C, H, W) with noise; image b has a noise stream of its own."""
+        check_tensor("x", x, operator.image_shape)
+        clean = cls(operator, x.new_zeros(len(x), *operator.measurement_shape), sigma_0, truth=x)
+        exact = clean.operator(x)
+        # sample -1 keeps the measurement noise apart from the streams of the samplers
+        noise = Streams(seed, [Chain(image, -1) for image in range(len(x))]).normal(exact)
+        return cls(clean.operator, exact + clean.sigma_0 * noise, clean.sigma_0, truth=x)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, images: slice) -> InverseProblem:
+        """A part of the images; they keep their random streams."""
+        start, stop, step = images.indices(len(self))
+        if step != 1 or stop <= start:
+            raise ValueError("a part of a problem must be a non-empty slice of neighbouring images")
+        truth = None if self.truth is None else self.truth[start:stop]
+        return InverseProblem(self.operator, self.y[start:stop], self.sigma_0, truth, self.first_image + start)
+
+
+def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
+    """A floating-point tensor of shape (B, *shape) with finite entries, or a ValueError."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"{name} must be a tensor of float32 or float64, not {kind}")
+    if value.ndim != len(shape) + 1 or tuple(value.shape[1:]) != tuple(shape) or len(value) == 0:
+        expected = ", ".join(str(n) for n in ("batch", *shape))
+        raise ValueError(f"{name} has shape {tuple(value.shape)}; the operator needs ({expected})")
+    if not torch.isfinite(value).all():
+        raise ValueError(f"{name} has NaN or Inf in {int((~torch.isfinite(value)).sum())} places: remove them first")
+
+
+def checked_sigma_0(sigma_0: float) -> float:
+    value = float(sigma_0)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"sigma_0 must be a finite number of at least 0, but is {sigma_0}")
+    return value
+
+
+@dataclass(frozen=True)
+class ProblemEntry:
+    """One row of PROBLEMS: a builder that can describe itself."""
+
+    build: Callable[..., LinearOperator]  # build(image_shape, **options)
+    summary: str
+    options: str = ""  # with their defaults, for people
+
+    def __call__(self, image_shape: Shape, **options: Any) -> LinearOperator:
+        return self.build(image_shape, **options)
+
+
+def _inpaint(image_shape: Shape, mask: Tensor | None = None) -> LinearOperator:
+    return Inpainting(image_shape, default_inpainting_mask(*image_shape[1:]) if mask is None else mask)
+
+
+def _deblur_uniform(image_shape: Shape, width: int = 5) -> LinearOperator:
+    return Deblurring(image_shape, kernels.uniform(width))
+
+
+def _deblur_gauss(image_shape: Shape, std: float = 10.0, width: int = 5) -> LinearOperator:
+    return Deblurring(image_shape, kernels.gaussian(std, width))
+
+
+def _deblur_motion(image_shape: Shape, length: float = 9.0, angle: float = 45.0) -> LinearOperator:
+    return CircularBlur(image_shape, kernels.motion(length, angle))
+
+
+def _deblur_kernel(image_shape: Shape, kernel: Tensor | None = None) -> LinearOperator:
+    if kernel is None:
+        raise ValueError("deblur_kernel needs the option kernel: a 2-D array of weights")
+    return CircularBlur(image_shape, kernel)
+
+
+def _super_resolution(factor: int) -> Callable[..., LinearOperator]:
+    def build(image_shape: Shape, method: str = "block") -> LinearOperator:
+        return SuperResolution(image_shape, factor, method)
+
+    return build
+
+
+def _compressive_sensing(factor: int) -> Callable[..., LinearOperator]:
+    def build(image_shape: Shape, seed: int = 0, transform: str = "auto") -> LinearOperator:
+        _, height, width = image_shape
+        return CompressiveSensing(image_shape, height * width // factor, transform, seed)
+
+    return build
+
+
+def _mri(
+    image_shape: Shape,
+    acceleration: float = 4,
+    centre: float = 0.08,
+    seed: int = 0,
+    mask: Tensor | None = None,
+    complex_image: bool | None = None,
+) -> LinearOperator:
+    if mask is None:
+        mask = cartesian_mask(*image_shape[1:], acceleration, centre, seed)
+    return FourierSampling(image_shape, mask, complex_image)
+
+
+PROBLEMS: dict[str, ProblemEntry] = {
+    "denoise": ProblemEntry(Denoising, "remove noise"),
+    "inpaint": ProblemEntry(_inpaint, "fill hidden pixels", "mask (True = seen; lowest 20/64 of the rows hidden)"),
+    "deblur_uniform": ProblemEntry(_deblur_uniform, "box blur, zero outside the image", "width=5"),
+    "deblur_gauss": ProblemEntry(_deblur_gauss, "Gaussian blur, zero outside the image", "std=10, width=5"),
+    "deblur_motion": ProblemEntry(_deblur_motion, "camera movement, circular", "length=9, angle=45"),
+    "deblur_kernel": ProblemEntry(_deblur_kernel, "any 2-D kernel, circular", "kernel"),
+    "sr2": ProblemEntry(_super_resolution(2), "2x larger, from block averages", "method='block'"),
+    "sr4": ProblemEntry(_super_resolution(4), "4x larger, from block averages", "method='block'"),
+    "cs4": ProblemEntry(_compressive_sensing(4), "from 25 % random projections", "seed=0, transform='auto'"),
+    "cs8": ProblemEntry(_compressive_sensing(8), "from 12.5 % random projections", "seed=0, transform='auto'"),
+    "cs16": ProblemEntry(_compressive_sensing(16), "from 6.25 % random projections", "seed=0, transform='auto'"),
+    "colorize": ProblemEntry(Colorization, "colours from luminance", "weights"),
+    "mri": ProblemEntry(_mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask"),
+}
+
+
+def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
+    """Build the operator of a problem in PROBLEMS for images (C, H, W); it remembers how, in `.recipe`."""
+    if name not in PROBLEMS:
+        raise ValueError(unknown_name("problem", name, list(PROBLEMS)))
+    shape = checked_image_shape(image_shape)
+    try:
+        operator = PROBLEMS[name](shape, **options)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        known = PROBLEMS[name].options or "none"
+        raise ValueError(f"{name} does not take the options {sorted(options)}; it has: {known}") from error
+    operator.recipe = Recipe(name, shape, options)
+    return operator
+
+
+def unknown_name(kind: str, name: str, known: list[str]) -> str:
+    """One line that lists the names and suggests the nearest."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown {kind} {name!r}{hint}; choose one of: {', '.join(known)}"

@@ -1,0 +1,137 @@
+"""Algorithm 1 of the paper: annealed Langevin dynamics with Newton's step sizes in the SVD basis of H.
+
+Kawar, Vaksman, Elad: SNIPS: Solving Noisy Inverse Problems Stochastically. NeurIPS 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from snips.priors.base import Prior
+from snips.problems import InverseProblem
+from snips.samplers.base import OnStep, State, StepInfo, denoise, run
+from snips.samplers.conditional import Coordinates, Level
+from snips.schedules import checked_sigmas, geometric
+from snips.streams import Chain, Streams
+
+
+@dataclass(frozen=True)
+class LangevinPreset:
+    """The paper's hyper-parameters for one data set (its appendix D)."""
+
+    first: float  # sigma_1
+    last: float  # sigma_L
+    levels: int  # L
+    c: float
+    tau: int
+
+    def options(self) -> dict[str, object]:
+        """As arguments of `langevin`."""
+        return {"sigmas": geometric(self.first, self.last, self.levels), "c": self.c, "tau": self.tau}
+
+
+PRESETS = {
+    "celeba": LangevinPreset(first=90, last=0.01, levels=500, c=0.033, tau=5),
+    "lsun": LangevinPreset(first=190, last=0.01, levels=1086, c=0.018, tau=3),
+}
+
+
+def langevin(
+    problem: InverseProblem,
+    prior: Prior,
+    *,
+    sigmas: Tensor | None = None,
+    c: float = PRESETS["celeba"].c,
+    tau: int = PRESETS["celeba"].tau,
+    samples: int = 8,
+    seed: int = 0,
+    step: str = "newton",
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+) -> Tensor:
+    """Posterior samples by Algorithm 1 -> (K, B, C, H, W).
+
+    Args:
+        sigmas: falling noise levels; the paper's for CelebA where not given. `PRESETS` has both of the paper's sets.
+        c, tau: the step size and the number of steps at each level.
+        samples, seed: K samples for each image; sample k is the same whatever K and the batch are.
+        step: "newton" (the paper's), or "uniform": steps c sigma^2 for every coordinate, as in its ablation.
+        chunk: how many chains go through the denoiser at once; all by default.
+        on_step: called after each step with a `StepInfo`.
+    """
+
+    def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
+        return langevin_steps(problem, prior, chains, sigmas=sigmas, c=c, tau=tau, seed=seed, step=step)
+
+    return run(steps, problem, samples, chunk, on_step)
+
+
+def langevin_steps(
+    problem: InverseProblem,
+    prior: Prior,
+    chains: Sequence[Chain],
+    *,
+    sigmas: Tensor | None = None,
+    c: float = PRESETS["celeba"].c,
+    tau: int = PRESETS["celeba"].tau,
+    seed: int = 0,
+    step: str = "newton",
+    resume: dict[str, Tensor] | None = None,
+) -> Iterator[StepInfo]:
+    """Algorithm 1 as a generator: yields after each step, and goes on from the stored state `resume`."""
+    preset = PRESETS["celeba"]
+    levels = checked_sigmas(geometric(preset.first, preset.last, preset.levels) if sigmas is None else sigmas)
+    if not (0 < c < 2 and tau >= 1):
+        raise ValueError(f"the step size c must lie between 0 and 2 and tau be at least 1, not {c} and {tau}")
+    if step not in STEPS:
+        raise ValueError(f"unknown step {step!r}: choose one of {', '.join(STEPS)}")
+    coordinates = Coordinates(problem, chains)
+    state = _start(problem, chains, seed, resume)
+    for i in range(state.step // tau, len(levels)):
+        level = coordinates.at(levels[i])
+        for _ in range(state.step % tau, tau):
+            denoised = denoise(prior, state.x, level.sigma, state.step + 1)
+            noise = state.streams.normal(state.x)
+            state.x = STEPS[step](coordinates, level, state.x, denoised, noise, c)
+            state.step += 1
+            yield StepInfo(state.step, tau * len(levels), level.sigma, denoised, state)
+
+
+def _start(
+    problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: dict[str, Tensor] | None
+) -> State:
+    """x ~ U[0, 1], or where an earlier run stopped."""
+    streams = Streams(seed, chains)
+    if resume is not None:
+        return State.from_tensors(resume, streams, like=problem.y)
+    x = problem.y.new_empty(len(chains), *problem.operator.image_shape)
+    return State(0, streams.uniform(x), streams)
+
+
+def newton_step(
+    coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float
+) -> Tensor:
+    """x_bar += c A d + sqrt(2 c A) z, where A d = m - x_bar: the step size cancels the score's denominator."""
+    H = coordinates.operator
+    moved = c * level.mean(H.Vt(denoised)) + (2 * c * level.variance).sqrt() * H.Vt(noise)
+    return (1 - c) * x + H.V(moved)
+
+
+def uniform_step(
+    coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float
+) -> Tensor:
+    """x_bar += alpha d + sqrt(2 alpha) z with alpha = c sigma^2 for every coordinate: the paper's ablation."""
+    H, alpha = coordinates.operator, c * level.sigma**2
+    denoised_bar, x_bar = H.Vt(denoised), H.Vt(x)
+    regular = level.variance > 0
+    score = (level.mean(denoised_bar) - x_bar) / torch.where(regular, level.variance, 1)
+    score = torch.where(regular, score, (denoised_bar - x_bar) / level.sigma**2)
+    return x + H.V(alpha * score) + math.sqrt(2 * alpha) * noise
+
+
+STEPS = {"newton": newton_step, "uniform": uniform_step}

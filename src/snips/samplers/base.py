@@ -1,0 +1,89 @@
+"""What all samplers share: chains, resumable states, and the loop that drives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from snips.priors.base import Prior
+from snips.problems import InverseProblem
+from snips.streams import Chain, Streams
+
+
+@dataclass
+class State:
+    """Where a sampler stands between two steps: all that is needed to go on exactly as if it had not stopped."""
+
+    step: int  # steps done
+    x: Tensor  # (chains, C, H, W)
+    streams: Streams
+    memory: Tensor | None = None  # what a sampler carries over beside x, for example the previous noise
+
+    def tensors(self) -> dict[str, Tensor]:
+        """A copy that can be stored (safetensors) and given back as `resume`."""
+        stored = {"step": torch.tensor(self.step), "x": self.x.clone(), "streams": self.streams.state()}
+        return stored if self.memory is None else {**stored, "memory": self.memory.clone()}
+
+    @classmethod
+    def from_tensors(cls, stored: dict[str, Tensor], streams: Streams, like: Tensor) -> State:
+        streams.restore(stored["streams"])
+        memory = stored.get("memory")
+        return cls(
+            int(stored["step"]), stored["x"].to(like), streams, None if memory is None else memory.to(like)
+        )
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What `on_step` is told after each step."""
+
+    step: int  # steps done, over all chunks
+    total: int
+    sigma: float
+    denoised: Tensor  # (chains of this chunk, C, H, W)
+    state: State
+
+
+OnStep = Callable[[StepInfo], None]
+Steps = Callable[[Sequence[Chain]], Iterator[StepInfo]]
+
+
+def run(steps: Steps, problem: InverseProblem, samples: int, chunk: int | None, on_step: OnStep | None) -> Tensor:
+    """Drive the chains of all samples and images, at most `chunk` of them at a time -> (K, B, C, H, W)."""
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, but is {samples}")
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk must be at least 1, but is {chunk}")
+    images = range(problem.first_image, problem.first_image + len(problem))
+    chains = [Chain(image, sample) for sample in range(samples) for image in images]
+    chunk = min(chunk or len(chains), len(chains))
+    parts = [chains[i : i + chunk] for i in range(0, len(chains), chunk)]
+    finished = [_run_part(steps, part, index, len(parts), on_step) for index, part in enumerate(parts)]
+    return torch.cat(finished).reshape(samples, len(problem), *problem.operator.image_shape)
+
+
+def _run_part(steps: Steps, chains: Sequence[Chain], index: int, parts: int, on_step: OnStep | None) -> Tensor:
+    info = None
+    for info in steps(chains):
+        if on_step is not None:
+            done = index * info.total + info.step
+            on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
+    assert info is not None, "a sampler makes at least one step"
+    return info.state.x
+
+
+def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
+    """One call of the prior, with what it returns checked."""
+    with torch.no_grad():
+        denoised = prior.denoise(x, sigma)
+    if denoised.shape != x.shape or denoised.dtype != x.dtype or denoised.device != x.device:
+        raise ValueError(
+            f"the prior returned {denoised.dtype} {tuple(denoised.shape)} on {denoised.device} "
+            f"for {x.dtype} {tuple(x.shape)} on {x.device}: it must keep shape, dtype and device"
+        )
+    if not torch.isfinite(denoised.sum()):
+        raise ValueError(f"the prior returned NaN or Inf in step {step} at sigma = {sigma:.4g}: sampling stopped")
+    return denoised

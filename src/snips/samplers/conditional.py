@@ -1,0 +1,68 @@
+"""The law of a noisy image given y, one coordinate of the SVD basis at a time. Every sampler moves towards it.
+
+The annealing noise n ~ N(0, sigma^2 I) is carved from the measurement noise z (section 3.1 of the paper), so that with
+r = s sigma / sigma_0 the coordinate x_bar of x + n has, given y,
+
+    r >= 1    mean y_bar / s                             variance sigma^2 (1 - r^-2)
+    r <  1    mean D_bar + r^2 (y_bar / s - D_bar)       step size sigma^2 (1 - r^2)
+
+where D_bar is the denoised image. Both are one formula in q = min(r^2, 1): mean (1 - q) D_bar + q y_bar / s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from snips.problems import InverseProblem
+from snips.streams import Chain
+
+
+@dataclass(frozen=True)
+class Level:
+    """Everything about one noise level that does not depend on the image; broadcasts against x_bar."""
+
+    sigma: float
+    q: Tensor  # min(r^2, 1): how much of the coordinate y tells by itself
+    pull: Tensor  # q y_bar / s, written without division by small s
+    variance: Tensor  # A: the paper's step size, sigma^2 |1 - r^(+-2)|
+    decided: Tensor  # r >= 1: the coordinate is known from y alone
+
+    def mean(self, denoised_bar: Tensor) -> Tensor:
+        """m = (1 - q) D_bar + q y_bar / s."""
+        return torch.addcmul(self.pull, 1 - self.q, denoised_bar)
+
+
+class Coordinates:
+    """The measurements of all chains in the SVD basis of H."""
+
+    def __init__(self, problem: InverseProblem, chains: Sequence[Chain]) -> None:
+        self.operator, self.sigma_0 = problem.operator, problem.sigma_0
+        y_bar = self.operator.Ut(problem.y.detach())
+        self.y_bar = y_bar[[chain.image - problem.first_image for chain in chains]]
+        self.s = self._measured_singular_values(problem)
+
+    def at(self, sigma: float) -> Level:
+        """The conditional law at noise level sigma."""
+        s = self.s
+        measured = s > 0
+        ratio = sigma / self.sigma_0 if self.sigma_0 > 0 else float("inf")
+        r = torch.where(measured, s * ratio, 0)  # infinite for sigma_0 = 0, and never 0 times infinity
+        decided = r >= 1
+        q = torch.where(decided, 1, r**2)
+        gain = torch.where(decided, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
+        gain = torch.where(measured, gain, 0)
+        variance = sigma**2 * torch.where(decided, 1 - r.clamp(min=1) ** -2, 1 - q)
+        dtype = self.operator.singular_values.dtype
+        return Level(sigma, q.to(dtype), gain.to(dtype) * self.y_bar, variance.to(dtype), decided)
+
+    def _measured_singular_values(self, problem: InverseProblem) -> Tensor:
+        """s in float64. Without noise, what lies below the rounding errors of y counts as not measured."""
+        s = self.operator.singular_values.to(torch.float64)
+        if problem.sigma_0 > 0:
+            return s
+        entries = max(self.y_bar[0].numel(), problem.y[0].numel())
+        return torch.where(s > torch.finfo(problem.y.dtype).eps * entries * s.max(), s, 0)

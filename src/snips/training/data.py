@@ -1,0 +1,155 @@
+"""Training images: decoded once into one file of bytes, then drawn as random crops."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
+HELD_OUT = 0.05  # share of a folder's last files that is not trained on, where no official split exists
+LUMINANCE = torch.tensor([0.299, 0.587, 0.114])
+
+
+def celeba64(image: Image.Image) -> Image.Image:
+    """An aligned CelebA face as in the paper: centre crop 140, then 64 x 64 with antialiasing."""
+    left, top = (image.width - 140) // 2, (image.height - 140) // 2
+    return image.crop((left, top, left + 140, top + 140)).resize((64, 64), Image.Resampling.BILINEAR)
+
+
+PREPARE: dict[str, Callable[[Image.Image], Image.Image]] = {"celeba64": celeba64, "none": lambda image: image}
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images of any sizes, three channels, as one run of bytes."""
+
+    pixels: Tensor  # (total,) uint8, each image in H, W, C order
+    sizes: Tensor  # (N, 2) int64, height and width
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def image(self, index: int) -> Tensor:
+        """Image number `index` as (3, H, W) uint8."""
+        height, width = self.sizes[index].tolist()
+        start = int(3 * self.sizes[:index].prod(1).sum()) if index else 0
+        return self.pixels[start : start + 3 * height * width].view(height, width, 3).permute(2, 0, 1)
+
+    @staticmethod
+    def join(sets: Sequence[ImageSet]) -> ImageSet:
+        return ImageSet(torch.cat([s.pixels for s in sets]), torch.cat([s.sizes for s in sets]))
+
+
+class Crops:
+    """Random square crops, flipped or not, from an image set; larger images are drawn more often."""
+
+    def __init__(self, images: ImageSet, crop: int) -> None:
+        smallest = int(images.sizes.min())
+        if smallest < crop:
+            raise ValueError(
+                f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}"
+            )
+        self.images, self.crop = images, crop
+        area = images.sizes.prod(1)
+        self.starts = torch.cumsum(3 * area, 0) - 3 * area
+        self.shares = torch.cumsum(area.double(), 0) / area.sum()
+
+    def draw(self, count: int, channels: int, random: torch.Generator) -> Tensor:
+        """`count` crops as (count, channels, crop, crop) in [0, 1]."""
+        uniform = torch.rand(count, 4, generator=random, dtype=torch.float64)
+        chosen = torch.searchsorted(self.shares, uniform[:, 0].contiguous(), right=True)
+        chosen = chosen.clamp(max=len(self.images) - 1)
+        crops = [self._cut(int(i), *u) for i, u in zip(chosen, uniform[:, 1:].tolist(), strict=True)]
+        return to_float(torch.stack(crops), channels)
+
+    def _cut(self, index: int, down: float, right: float, flip: float) -> Tensor:
+        height, width = self.images.sizes[index].tolist()
+        start = int(self.starts[index])
+        image = self.images.pixels[start : start + 3 * height * width].view(height, width, 3).permute(2, 0, 1)
+        top, left = int(down * (height - self.crop + 1)), int(right * (width - self.crop + 1))
+        cut = image[:, top : top + self.crop, left : left + self.crop]
+        return cut.flip(-1) if flip < 0.5 else cut
+
+
+def to_float(images: Tensor, channels: int) -> Tensor:
+    """Bytes (B, 3, H, W) as numbers in [0, 1], all channels or their luminance."""
+    scaled = images.float() / 255
+    return scaled if channels == 3 else torch.einsum("c,bchw->bhw", LUMINANCE, scaled)[:, None]
+
+
+def held_out_crops(images: ImageSet, crop: int, count: int, channels: int) -> Tensor:
+    """The central crops of `count` images spread evenly over the set."""
+    chosen = torch.linspace(0, len(images) - 1, min(count, len(images))).round().long().tolist()
+    return to_float(torch.stack([_centre(images.image(i), crop) for i in chosen]), channels)
+
+
+def _centre(image: Tensor, crop: int) -> Tensor:
+    top, left = (image.shape[1] - crop) // 2, (image.shape[2] - crop) // 2
+    return image[:, top : top + crop, left : left + crop]
+
+
+def load_images(folders: Sequence[str], prepare: str, cache: str) -> tuple[ImageSet, ImageSet]:
+    """The training and the held-out images of some folders, decoded on first use."""
+    parts = [_load_folder(Path(folder), prepare, Path(cache)) for folder in folders]
+    return ImageSet.join([train for train, _ in parts]), ImageSet.join([held for _, held in parts])
+
+
+def _load_folder(folder: Path, prepare: str, cache: Path) -> tuple[ImageSet, ImageSet]:
+    train, held = split_files(folder)
+    return _cached(train, folder, prepare, cache), _cached(held, folder, prepare, cache)
+
+
+def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Training and held-out files: CelebA's official list if there is one, else the last are held out."""
+    files = sorted((f for f in folder.rglob("*") if f.suffix.lower() in SUFFIXES), key=_natural)
+    if len(files) < 2:
+        raise ValueError(
+            f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more"
+        )
+    listing = folder.parent / "list_eval_partition.txt"
+    if listing.exists():
+        part = dict(line.split() for line in listing.read_text().splitlines())
+        return [f for f in files if part[f.name] == "0"], [f for f in files if part[f.name] == "1"]
+    kept = len(files) - max(1, round(HELD_OUT * len(files)))
+    return files[:kept], files[kept:]
+
+
+def _natural(path: Path) -> tuple[tuple[int, ...], str]:
+    """Order by the numbers in the name first, so that 2.jpg precedes 10.jpg and classes mix."""
+    return tuple(int(n) for n in re.findall(r"\d+", path.stem)), str(path)
+
+
+def _cached(files: Sequence[Path], folder: Path, prepare: str, cache: Path) -> ImageSet:
+    listing = "\n".join([prepare, *(str(f.relative_to(folder)) for f in files)])
+    digest = hashlib.sha256(f"{folder.resolve()}\n{listing}".encode()).hexdigest()[:12]
+    stored = cache / f"{folder.name}-{digest}.safetensors"
+    if not stored.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        _decode(files, PREPARE[prepare], stored)
+    return ImageSet(**load_file(stored))
+
+
+def _decode(files: Sequence[Path], prepare: Callable[[Image.Image], Image.Image], stored: Path) -> None:
+    arrays = [_read(f, prepare) for f in files]
+    sizes = torch.tensor([a.shape[:2] for a in arrays])
+    pixels = torch.from_numpy(np.concatenate([a.ravel() for a in arrays]))
+    partial = stored.with_suffix(".partial")
+    save_file({"pixels": pixels, "sizes": sizes}, partial)
+    partial.replace(stored)
+
+
+def _read(path: Path, prepare: Callable[[Image.Image], Image.Image]) -> np.ndarray:
+    try:
+        with Image.open(path) as image:
+            return np.asarray(prepare(image.convert("RGB")))
+    except (OSError, UnidentifiedImageError) as error:
+        raise ValueError(f"cannot read the image {path} ({error}); remove or replace it") from None

@@ -1,0 +1,35 @@
+"""The recipes of the bundled priors, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from snips.priors.unet import UNetConfig
+from snips.training.loop import TrainSettings
+
+
+def faces(data: str, out: str, cache: str) -> TrainSettings:
+    """CelebA at 64 x 64, the official training split; `data` holds celeba/img_align_celeba."""
+    folder = Path(data) / "celeba" / "img_align_celeba"
+    network = UNetConfig(size=(64, 64))
+    return TrainSettings((str(folder),), out, cache, prepare="celeba64", network=network, compile=True)
+
+
+def natural(data: str, out: str, cache: str) -> TrainSettings:
+    """Photographs of any content and size, grey or colour; `data` holds bsds500, scenes and bedrooms."""
+    folders = tuple(str(Path(data) / name) for name in ("bsds500/train", "scenes/train", "bedrooms"))
+    network = UNetConfig(channels=(1, 3))
+    return TrainSettings(folders, out, cache, network=network, compile=True)
+
+
+def custom(data: str, out: str, cache: str) -> TrainSettings:
+    """Crops from the images of one folder."""
+    return TrainSettings((data,), out, cache)
+
+
+PRESETS: dict[str, Callable[[str, str, str], TrainSettings]] = {
+    "faces": faces,
+    "natural": natural,
+    "custom": custom,
+}

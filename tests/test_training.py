@@ -1,0 +1,185 @@
+"""Training: the same run whether stopped or not, checkpoints that survive a full disk, readable errors."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from snips.priors.unet import UNetConfig, load_unet
+from snips.training import TrainSettings, train
+from snips.training.checkpoint import read_checkpoint, write_checkpoint
+from snips.training.data import Crops, celeba64, load_images, split_files
+from snips.training.ema import PowerAverage
+from snips.training.loop import keyed, learning_rate, start, train_step
+from snips.training.loss import NoiseLevels
+from snips.training.optim import orthogonal
+
+
+@pytest.fixture
+def settings(tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    values = np.random.default_rng(0)
+    for i in range(12):
+        shape = (20 + i, 24, 3)
+        Image.fromarray(values.integers(0, 255, shape, dtype=np.uint8)).save(folder / f"{i}.png")
+    network = UNetConfig(channels=(1, 3), widths=(8, 8, 16))
+    return TrainSettings(
+        (str(folder),), str(tmp_path / "run"), str(tmp_path / "cache"),
+        network=network, crop=16, batch=2, warmup=2, steps=6, cooldown=3, held_out=1,
+    )  # fmt: skip
+
+
+def weights(state):
+    return torch.cat([p.detach().flatten() for p in [*state.model.parameters(), *state.averages[0].weights]])
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, optimiser, monkeypatch):
+    settings = replace(settings, optimiser=optimiser)
+    whole = train(settings)
+    broken = replace(settings, out=str(tmp_path / "broken"), minutes=0)
+    monkeypatch.setattr("snips.training.loop.train_step", _stop_after(4))
+    with pytest.raises(KeyboardInterrupt):
+        train(broken)
+    monkeypatch.undo()
+    resumed = train(broken)
+    assert resumed.step == whole.step == 6
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def _stop_after(last):
+    def step(state, settings, crops):
+        if state.step == last:
+            raise KeyboardInterrupt
+        return train_step(state, settings, crops)
+
+    return step
+
+
+def test_training_lowers_the_loss_and_leaves_log_and_weights(settings, tmp_path):
+    train(replace(settings, steps=3))
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [row["event"] for row in rows] == ["start", "checkpoint"]
+    assert set(rows[-1]["psnr_16.97"]) == {"1", "3"}
+    assert load_unet(tmp_path / "run" / "weights.safetensors").config == settings.network
+
+
+def test_init_continues_from_weights(settings, tmp_path):
+    train(settings)
+    file = tmp_path / "run" / "weights.safetensors"
+    again = replace(settings, out=str(tmp_path / "second"), init=str(file))
+    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
+    state = start(again, Crops(images, 16))
+    stored = load_unet(file)
+    assert all(torch.equal(a, b) for a, b in zip(state.model.parameters(), stored.parameters(), strict=True))
+    assert all(p.requires_grad for p in state.model.parameters())
+
+
+def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint({"step": 1}, path)
+    write_checkpoint({"step": 2}, path)
+
+    def full_disk(state, file):
+        file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_checkpoint({"step": 3}, path)
+    assert read_checkpoint(path) == {"step": 2}
+    assert read_checkpoint(path.with_suffix(".previous")) == {"step": 1}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.previous", "checkpoint.pt"]
+
+
+def test_corrupt_checkpoint_names_the_previous_one(settings, tmp_path):
+    train(replace(settings, steps=1))
+    train(replace(settings, steps=2))
+    path = tmp_path / "run" / "checkpoint.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"checkpoint\.previous"):
+        train(settings)
+
+
+def test_checkpoint_of_another_network_is_refused(settings):
+    train(replace(settings, steps=1))
+    with pytest.raises(ValueError, match="another network"):
+        train(replace(settings, network=replace(settings.network, widths=(8, 8, 8))))
+
+
+def test_bad_folders_and_images(settings, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match="holds 0 images"):
+        train(replace(settings, folders=(str(empty),)))
+    with pytest.raises(ValueError, match="at most 20"):
+        train(replace(settings, crop=64))
+    for i in range(3):
+        (empty / f"{i}.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match=r"0\.png"):
+        train(replace(settings, folders=(str(empty),)))
+
+
+def test_random_numbers_depend_on_seed_and_step_alone():
+    first = torch.rand(3, generator=keyed(0, 5))
+    assert torch.equal(first, torch.rand(3, generator=keyed(0, 5)))
+    assert not torch.equal(first, torch.rand(3, generator=keyed(0, 6)))
+    assert not torch.equal(first, torch.rand(3, generator=keyed(1, 5)))
+
+
+def test_learning_rate_is_a_trapezoid(settings):
+    open_ended = replace(settings, steps=None, lr=1.0)
+    assert [learning_rate(open_ended, i) for i in (0, 1, 10**6)] == [0.5, 1.0, 1.0]
+    ending = replace(settings, steps=10, cooldown=4, lr=1.0)
+    assert [learning_rate(ending, i) for i in (5, 6, 8, 9)] == [1.0, 1.0, 0.5, 0.25]
+
+
+def test_last_files_are_held_out_in_numeric_order(settings):
+    train_files, held = split_files(Path(settings.folders[0]))
+    assert [f.name for f in held] == ["11.png"]
+    assert train_files[-1].name == "10.png"
+
+
+def test_cache_replaces_decoding(settings, monkeypatch):
+    first, _ = load_images(settings.folders, "none", settings.cache)
+    monkeypatch.setattr(Image, "open", None)
+    second, _ = load_images(settings.folders, "none", settings.cache)
+    assert torch.equal(first.pixels, second.pixels)
+    assert first.image(3).shape == (3, 23, 24)
+
+
+def test_celeba_preprocessing_keeps_the_centre():
+    array = np.zeros((218, 178, 3), np.uint8)
+    array[39:179, 19:159] = 255
+    assert (np.asarray(celeba64(Image.fromarray(array))) == 255).all()
+
+
+def test_noise_levels_keep_their_shares():
+    levels = NoiseLevels((0.01, 0.1, 10.0), (0.25, 0.75))
+    sigma = levels.draw(400, torch.Generator().manual_seed(0))
+    assert (sigma < 0.1).sum() == 100
+    assert sigma.min() >= 0.01
+    assert sigma.max() <= 10
+
+
+def test_power_average_is_the_weighted_mean():
+    """gamma = 0 is the plain mean of the weights after each step."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    average = PowerAverage(model, 0.0)
+    for step, value in enumerate([3.0, 5.0, 10.0], 1):
+        model.weight.data.fill_(value)
+        average.update(model, step)
+    assert average.weights[0].item() == pytest.approx(6.0)
+
+
+def test_orthogonal_update_has_singular_values_near_one():
+    matrix = torch.randn(12, 30, generator=torch.Generator().manual_seed(0))
+    for update in (orthogonal(matrix), orthogonal(matrix.T).T):
+        values = torch.linalg.svdvals(update)
+        assert values.min() > 0.5
+        assert values.max() < 1.3
