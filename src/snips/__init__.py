@@ -1,1 +1,30 @@
+"""snips: posterior sampling for noisy linear inverse problems."""
+
 __version__ = "0.1.0"
+
+from snips import metrics, operators, priors, samplers, schedules
+from snips.images import load_image
+from snips.operators import LinearOperator, check_operator
+from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
+from snips.problems import PROBLEMS, InverseProblem, make_operator
+from snips.restoration import Restoration, restore
+
+__all__ = [
+    "PROBLEMS",
+    "Gaussian",
+    "GaussianMixture",
+    "InverseProblem",
+    "LinearOperator",
+    "Prior",
+    "Restoration",
+    "StationaryGaussian",
+    "check_operator",
+    "load_image",
+    "make_operator",
+    "metrics",
+    "operators",
+    "priors",
+    "restore",
+    "samplers",
+    "schedules",
+]

@@ -101,9 +101,7 @@ def check_memory(needed: int, what: str, advice: str = "use a structured operato
     """Refuse with a clear line what would not fit, before anything is allocated."""
     available = available_memory()
     if needed > available:
-        raise ValueError(
-            f"{what} needs {needed / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are free: {advice}"
-        )
+        raise ValueError(f"{what} needs {needed / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are free: {advice}")
 
 
 def available_memory() -> int:

@@ -142,5 +142,3 @@ class Colorization(Separable):
             weights = (0.299, 0.587, 0.114) if channels == 3 else (1 / channels,) * channels
         row = kernels.checked_kernel(torch.as_tensor(weights, dtype=torch.float64), ndim=1)
         super().__init__(image_shape, channel=row[None])
-
-

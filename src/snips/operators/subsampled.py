@@ -87,9 +87,7 @@ class CompressiveSensing(LinearOperator):
     signs: Tensor  # (H W,)
     rows: Tensor  # (M,) positions of the kept coefficients, ascending
 
-    def __init__(
-        self, image_shape: tuple[int, ...], measurements: int, transform: str = "auto", seed: int = 0
-    ) -> None:
+    def __init__(self, image_shape: tuple[int, ...], measurements: int, transform: str = "auto", seed: int = 0) -> None:
         channels, height, width = image_shape = checked_image_shape(image_shape)
         pixels = height * width
         if not 1 <= measurements <= pixels:

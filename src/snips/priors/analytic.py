@@ -118,7 +118,10 @@ class GaussianMixture(ExactBuffers, Prior):
         check_single(problem)
         H, y = dense_measurement(problem)
         log_weights = self._exact["log_weights"].clone()
-        means, covariances = torch.empty_like(self._exact["means"]), torch.empty_like(self._exact["covariances"])
+        means, covariances = (
+            torch.empty_like(self._exact["means"]),
+            torch.empty_like(self._exact["covariances"]),
+        )
         for k in range(len(log_weights)):
             prior = self._exact["means"][k], self._exact["covariances"][k]
             means[k], covariances[k], evidence = condition(*prior, H, y, problem.sigma_0)
@@ -163,9 +166,7 @@ def dense_measurement(problem: Measured) -> tuple[Tensor, Tensor]:
     return s[kept, None] * Vh[kept], U[:, kept].T @ y
 
 
-def condition(
-    mean: Tensor, covariance: Tensor, H: Tensor, y: Tensor, sigma_0: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def condition(mean: Tensor, covariance: Tensor, H: Tensor, y: Tensor, sigma_0: float) -> tuple[Tensor, Tensor, Tensor]:
     """Mean and covariance of a Gaussian given y = H x + z, and the evidence log N(y; H mean, S).
 
     S = H C H^T + sigma_0^2 I,   mean + C H^T S^-1 (y - H mean),   C - C H^T S^-1 H C.

@@ -30,7 +30,5 @@ def per_image(sigma: float | Tensor, x: Tensor) -> Tensor:
     """Sigma as a tensor that broadcasts against x (B, ...): shape (B, 1, ...) or (1, 1, ...)."""
     sigma = torch.as_tensor(sigma, dtype=x.dtype, device=x.device)
     if sigma.ndim > 1 or sigma.numel() not in (1, x.shape[0]):
-        raise ValueError(
-            f"sigma has shape {tuple(sigma.shape)}; give one, or one for each of {x.shape[0]} images"
-        )
+        raise ValueError(f"sigma has shape {tuple(sigma.shape)}; give one, or one for each of {x.shape[0]} images")
     return sigma.reshape(-1, *[1] * (x.ndim - 1))

@@ -117,7 +117,11 @@ class SolvedPosterior:
         check_single(problem)
         if problem.sigma_0 == 0:
             raise ValueError("beyond a few thousand pixels the exact posterior needs sigma_0 > 0")
-        self.prior, self.sigma_0, self.dtype = copy.deepcopy(prior).cpu().double(), problem.sigma_0, problem.y.dtype
+        self.prior, self.sigma_0, self.dtype = (
+            copy.deepcopy(prior).cpu().double(),
+            problem.sigma_0,
+            problem.y.dtype,
+        )
         self.operator = copy.deepcopy(problem.operator).cpu().double()
         self.y = problem.y.cpu().double()
 

@@ -61,19 +61,23 @@ class ConvBlock(nn.Module):
 
 
 class DepthwiseBlock(nn.Module):
-    """x + point(a relu(b)), (a, b) = depthwise(point(x)) gain + shift: many channels, few operations."""
+    """x + point(a relu(b)), (a, b) = depthwise(point(x gain + shift)): much depth for few operations.
+
+    The product lets the block adapt to its surroundings from the first step on: with a plain ReLU the network
+    takes long to leave the linear estimate it starts from.
+    """
 
     def __init__(self, width: int, hidden: int, embedding: int) -> None:
         super().__init__()
+        self.modulate = nn.Linear(embedding, 2 * width)
         self.enter = nn.Conv2d(width, 2 * hidden, 1)
         self.spread = nn.Conv2d(2 * hidden, 2 * hidden, 3, padding=1, groups=2 * hidden)
-        self.modulate = nn.Linear(embedding, 4 * hidden)
         self.leave = nn.Conv2d(hidden, width, 1)
         _zero(self.modulate), _zero(self.leave)
 
     def forward(self, x: Tensor, level: Tensor) -> Tensor:
         gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
-        a, b = torch.addcmul(shift, self.spread(self.enter(x)), 1 + gain).chunk(2, 1)
+        a, b = self.spread(self.enter(torch.addcmul(shift, x, 1 + gain))).chunk(2, 1)
         return x + self.leave(a * b.relu())
 
 
@@ -109,9 +113,7 @@ class NoiseLevel(nn.Module):
         self.leave = nn.Linear(width, width)
 
     def forward(self, log_sigma: Tensor) -> Tensor:
-        angles = log_sigma[:, None] * torch.linspace(
-            0.1, 1.5, 8, dtype=log_sigma.dtype, device=log_sigma.device
-        )
+        angles = log_sigma[:, None] * torch.linspace(0.1, 1.5, 8, dtype=log_sigma.dtype, device=log_sigma.device)
         return F.silu(self.leave(F.silu(self.enter(torch.cat([angles.cos(), angles.sin()], 1)))))
 
 
@@ -124,9 +126,7 @@ class UNet(Prior):
         widths, embedding, pixels = config.widths, 128, config.patch**2
         self.wiener = nn.ModuleDict({str(c): Wiener(c, config.size) for c in config.channels})
         self.level = NoiseLevel(embedding)
-        self.stem = nn.ModuleDict(
-            {str(c): nn.Conv2d(2 * c * pixels, widths[0], 3, padding=1) for c in config.channels}
-        )
+        self.stem = nn.ModuleDict({str(c): nn.Conv2d(2 * c * pixels, widths[0], 3, padding=1) for c in config.channels})
         self.head = nn.ModuleDict(
             {str(c): _zero(nn.Conv2d(widths[0], c * pixels, 3, padding=1)) for c in config.channels}
         )
@@ -232,9 +232,7 @@ def load_unet(path: str | os.PathLike[str]) -> UNet:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(
-            f"{path} is not a readable safetensors file ({error}); fetch or train it again"
-        ) from None
+        raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} holds no network of this package (format {metadata.get('format')!r})")
     return _rebuild(path, metadata["config"], tensors)
@@ -253,7 +251,6 @@ def _rebuild(path: str | os.PathLike[str], config: str, tensors: dict[str, Tenso
 def parse_config(text: str) -> UNetConfig:
     """The config from its JSON form, where tuples have become lists."""
     values = {
-        k: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v
-        for k, v in json.loads(text).items()
+        k: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for k, v in json.loads(text).items()
     }
     return UNetConfig(**values)

@@ -116,9 +116,7 @@ class Wiener(nn.Module):
     def fit(self, images: Tensor) -> None:
         """Measure mean and spectrum on images (N, C, H, W); those of `size` also give the covariance."""
         self.mean.copy_(images.mean((0, 2, 3)))
-        self.law.copy_(
-            self._fit_law(self._transform(images - self.mean[:, None, None]).double().square().mean(0))
-        )
+        self.law.copy_(self._fit_law(self._transform(images - self.mean[:, None, None]).double().square().mean(0)))
         if self.size == tuple(images.shape[-2:]):
             self._fit_fixed(images)
 

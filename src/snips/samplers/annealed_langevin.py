@@ -102,9 +102,7 @@ def langevin_steps(
             yield StepInfo(state.step, tau * len(levels), level.sigma, denoised, state)
 
 
-def _start(
-    problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: dict[str, Tensor] | None
-) -> State:
+def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: dict[str, Tensor] | None) -> State:
     """x ~ U[0, 1], or where an earlier run stopped."""
     streams = Streams(seed, chains)
     if resume is not None:
@@ -113,9 +111,7 @@ def _start(
     return State(0, streams.uniform(x), streams)
 
 
-def newton_step(
-    coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float
-) -> Tensor:
+def newton_step(coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float) -> Tensor:
     """x_bar += c A d + sqrt(2 c A) z, where A d = m - x_bar: the step size cancels the score's denominator."""
     H = coordinates.operator
     moved = c * level.mean(H.Vt(denoised)) + (2 * c * level.variance).sqrt() * H.Vt(noise)

@@ -31,9 +31,7 @@ class State:
     def from_tensors(cls, stored: dict[str, Tensor], streams: Streams, like: Tensor) -> State:
         streams.restore(stored["streams"])
         memory = stored.get("memory")
-        return cls(
-            int(stored["step"]), stored["x"].to(like), streams, None if memory is None else memory.to(like)
-        )
+        return cls(int(stored["step"]), stored["x"].to(like), streams, None if memory is None else memory.to(like))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,4 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         previous = path.with_suffix(".previous")
         hint = f"; move {previous} in its place" if previous.exists() else "; delete it to start again"
-        raise ValueError(
-            f"{path} is not a readable checkpoint ({str(error).splitlines()[0]}){hint}"
-        ) from None
+        raise ValueError(f"{path} is not a readable checkpoint ({str(error).splitlines()[0]}){hint}") from None

@@ -55,9 +55,7 @@ class Crops:
     def __init__(self, images: ImageSet, crop: int) -> None:
         smallest = int(images.sizes.min())
         if smallest < crop:
-            raise ValueError(
-                f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}"
-            )
+            raise ValueError(f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}")
         self.images, self.crop = images, crop
         area = images.sizes.prod(1)
         self.starts = torch.cumsum(3 * area, 0) - 3 * area
@@ -112,9 +110,7 @@ def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Training and held-out files: CelebA's official list if there is one, else the last are held out."""
     files = sorted((f for f in folder.rglob("*") if f.suffix.lower() in SUFFIXES), key=_natural)
     if len(files) < 2:
-        raise ValueError(
-            f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more"
-        )
+        raise ValueError(f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more")
     listing = folder.parent / "list_eval_partition.txt"
     if listing.exists():
         part = dict(line.split() for line in listing.read_text().splitlines())

@@ -146,9 +146,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> floa
     state.optimiser.zero_grad(set_to_none=True)
     loss = denoising_loss(state.model, clean, noise, sigma, settings.network.sigma_data)
     if not math.isfinite(loss.item()):
-        raise FloatingPointError(
-            f"the loss is {loss.item()} at step {state.step}; resume with a smaller --lr"
-        )
+        raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with a smaller --lr")
     loss.backward()
     torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     state.optimiser.step()

@@ -49,7 +49,5 @@ def psnr_table(
 
 def _psnr(prior: Prior, clean: Tensor, noise: Tensor, sigma: float, chunk: int) -> float:
     pairs = zip(clean.split(chunk), noise.split(chunk), strict=True)
-    errors = [
-        (prior.denoise(x + sigma * n, sigma).clamp(0, 1) - x).square().mean((1, 2, 3)) for x, n in pairs
-    ]
+    errors = [(prior.denoise(x + sigma * n, sigma).clamp(0, 1) - x).square().mean((1, 2, 3)) for x, n in pairs]
     return float((-10 * torch.cat(errors).log10()).mean())

@@ -15,9 +15,7 @@ class Muon(torch.optim.Optimizer):
     it costs some ten large matrix products per layer. Updates have the size of Adam's.
     """
 
-    def __init__(
-        self, kernels: Iterable[Tensor], others: Iterable[Tensor], lr: float, momentum: float = 0.95
-    ) -> None:
+    def __init__(self, kernels: Iterable[Tensor], others: Iterable[Tensor], lr: float, momentum: float = 0.95) -> None:
         groups = [{"params": list(kernels), "kernels": True}, {"params": list(others), "kernels": False}]
         super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": (0.9, 0.99), "eps": 1e-8})
 

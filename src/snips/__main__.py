@@ -1,0 +1,3 @@
+from snips.cli import main
+
+main()

@@ -1,0 +1,172 @@
+"""Commands: restore, degrade, problems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from snips import measurements
+from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
+from snips.priors import Prior, StationaryGaussian
+from snips.problems import PROBLEMS, InverseProblem, unknown_name
+from snips.restoration import Restoration, restore
+from snips.samplers import PRESETS
+from snips.schedules import geometric
+
+ProblemOption = Annotated[str, typer.Option("--problem", "-p", help="What was measured: see `snips problems`.")]
+SigmaOption = Annotated[
+    float, typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1].")
+]
+MaskOption = Annotated[Path | None, typer.Option(help="Image or .npy, white or 1 = seen (inpaint, mri).")]
+KernelOption = Annotated[Path | None, typer.Option(help="Image or .npy with the blur's weights (deblur_kernel).")]
+OptionOption = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="An option of the problem, as name=value; repeatable.")
+]
+
+
+@app.command(name="restore")
+def restore_command(
+    image: Annotated[Path, typer.Argument(help="The measurement: an image, or an .npz from `snips degrade`.")],
+    problem: ProblemOption = "denoise",
+    sigma: SigmaOption = 0.1,
+    simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
+    prior: Annotated[str, typer.Option(help="The prior: see `snips priors`, or a file.")] = "gaussian",
+    samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
+    preset: Annotated[str, typer.Option(help="The paper's settings for: " + ", ".join(PRESETS))] = "celeba",
+    levels: Annotated[int | None, typer.Option(help="Number of noise levels, instead of the preset's.")] = None,
+    mask: MaskOption = None,
+    kernel: KernelOption = None,
+    option: OptionOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore a measurement: several sharp samples, their mean, and a map of what is uncertain.
+
+    Examples:
+
+    `snips restore small.png --problem sr4 --sigma 0.05`
+
+    `snips restore clean.png --problem deblur_uniform --sigma 0.1 --simulate`
+
+    `snips restore measured.npz --samples 16 --out results`
+    """
+    if output.exists() and not force:  # before the work, not after it
+        raise ValueError(f"{output} exists already: choose another folder with --out, or overwrite it with --force")
+    task = _problem(image, problem, sigma, simulate, seed, _options(option, mask, kernel))
+    result = _sample(task, _prior(prior, task), samples, seed, _langevin_options(preset, levels), quiet=as_json)
+    result.save(output, force=force)
+    _report(result, output, as_json)
+
+
+@app.command()
+def degrade(
+    image: Annotated[Path, typer.Argument(help="A clean image.")],
+    problem: ProblemOption = "denoise",
+    sigma: SigmaOption = 0.1,
+    mask: MaskOption = None,
+    kernel: KernelOption = None,
+    option: OptionOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[Path, typer.Option("--out", help=".npz keeps all; .png where y is a picture.")] = Path(
+        "measured.npz"
+    ),
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a clean image with noise, for trying things out.
+
+    Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
+    """
+    task = measurements.measure(image, problem, sigma, seed, _options(option, mask, kernel))
+    measurements.save_measurement(task, output, force)
+    shape = list(task.operator.measurement_shape)
+    if as_json:
+        print(json.dumps({"file": str(output), "problem": problem, "sigma_0": sigma, "measurement_shape": shape}))
+    else:
+        out.print(f"{output}: {measurements.entries(task)}, sigma_0 = {sigma:g}")
+
+
+@app.command()
+def problems(as_json: JsonOption = False) -> None:
+    """List the problems by name."""
+    if as_json:
+        print(json.dumps({name: {"summary": e.summary, "options": e.options} for name, e in PROBLEMS.items()}))
+        return
+    table = Table("name", "what it does", "options")
+    for name, entry in PROBLEMS.items():
+        table.add_row(name, entry.summary, entry.options)
+    out.print(table)
+
+
+def _options(pairs: list[str] | None, mask: Path | None, kernel: Path | None) -> dict[str, Any]:
+    """name=value with the value as JSON where it is, else as text; arrays from files."""
+    options: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--option takes name=value, not {pair!r}")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    if mask is not None:
+        options["mask"] = measurements.load_array(mask) >= 0.5
+    if kernel is not None:
+        weights = measurements.load_array(kernel)
+        options["kernel"] = weights / weights.sum() if weights.sum() != 0 else weights
+    return options
+
+
+def _problem(
+    image: Path, name: str, sigma: float, simulate: bool, seed: int, options: dict[str, Any]
+) -> InverseProblem:
+    if simulate:
+        return measurements.measure(image, name, sigma, seed, options)
+    if image.suffix == ".npz":
+        return measurements.load_measurement(image)
+    return measurements.as_measurement(image, name, sigma, options)
+
+
+def _prior(name: str, problem: InverseProblem) -> Prior:
+    if name != "gaussian":
+        raise ValueError(unknown_name("prior", name, ["gaussian"]))
+    return StationaryGaussian.natural(problem.operator.image_shape)
+
+
+def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise ValueError(unknown_name("preset", name, list(PRESETS)))
+    preset = PRESETS[name]
+    options = preset.options()
+    return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
+
+
+def _sample(
+    problem: InverseProblem, prior: Prior, samples: int, seed: int, options: dict[str, Any], quiet: bool
+) -> Restoration:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+        bar = progress.add_task("sampling", total=None)
+        return restore(
+            problem,
+            prior,
+            samples=samples,
+            seed=seed,
+            on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
+            **options,
+        )
+
+
+def _report(result: Restoration, folder: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"folder": str(folder), **json.loads((folder / "result.json").read_text())}))
+        return
+    out.print(repr(result), markup=False, highlight=False)
+    out.print(f"pictures in {folder}: grid.png shows all; sample_*.png, mean.png, std.png", highlight=False)

@@ -1,0 +1,75 @@
+"""Does a sample explain the measurement? Then y - H x looks like the noise: Gaussian, white, of level sigma_0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from snips.problems import InverseProblem
+
+P_THRESHOLD = 0.05  # of D'Agostino and Pearson's test, as in the paper
+RHO_THRESHOLD = 0.1  # of the correlation of neighbours, as in the paper
+FEWEST = 20  # measurements; below, D'Agostino and Pearson's test means nothing
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """One number for each sample and image, (K, B); None where it means nothing."""
+
+    residual_std: Tensor  # root mean square of y - H x
+    std_ratio: Tensor | None  # over sigma_0
+    p_value: Tensor | None  # of normality, D'Agostino and Pearson
+    rho_x: Tensor | None  # correlation of neighbours along the measurement's last axis
+    rho_y: Tensor | None  # along the one before; None where the measurement has no second axis
+    faithful: Tensor | None  # bool: p > 0.05, |rho| < 0.1 and the level right
+
+    @property
+    def rho(self) -> Tensor | None:
+        """The larger correlation in absolute value."""
+        if self.rho_x is None or self.rho_y is None:
+            return self.rho_x
+        return torch.where(self.rho_x.abs() >= self.rho_y.abs(), self.rho_x, self.rho_y)
+
+
+def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
+    """Test the residuals of samples (K, B, C, H, W), computed with `forward`, not with the SVD.
+
+    Neighbours are those in the measurement's own shape, without its channel axis: rows and columns of an image,
+    the next entry of a list. The verdict takes the paper's thresholds and, as a residual of the wrong size can be
+    white and Gaussian too, asks that its level lie within 10 % of sigma_0 or 4 standard errors, whichever is wider.
+    """
+    K, B = samples.shape[:2]
+    residual = torch.stack([problem.y - problem.operator(x) for x in samples]).double()  # (K, B, *measurement)
+    entries = math.prod(residual.shape[2:])
+    level = residual.flatten(2).square().mean(2).sqrt() if entries else residual.new_zeros(K, B)
+    if problem.sigma_0 == 0 or entries < FEWEST:
+        return Faithfulness(level, None, None, None, None, None)
+    ratio = level / problem.sigma_0
+    p = torch.from_numpy(stats.normaltest(residual.flatten(2).cpu().numpy(), axis=2).pvalue).to(level)
+    rho_x, rho_y = (_neighbour_correlation(residual, axis) for axis in _neighbour_axes(residual))
+    slack = max(0.1, 4 / math.sqrt(2 * entries))
+    faithful = (p > P_THRESHOLD) & ((ratio - 1).abs() < slack)
+    for rho in (rho_x, rho_y):
+        faithful = faithful if rho is None else faithful & (rho.abs() < RHO_THRESHOLD)
+    return Faithfulness(level, ratio, p, rho_x, rho_y, faithful)
+
+
+def _neighbour_axes(residual: Tensor) -> tuple[int, int | None]:
+    """The last axis and the one before it, where that is not the channel axis. Shape (K, B, *measurement)."""
+    return -1, -2 if residual.ndim >= 5 else None
+
+
+def _neighbour_correlation(residual: Tensor, axis: int | None) -> Tensor | None:
+    """Pearson's rho of all pairs of neighbours along an axis, (K, B, ...) -> (K, B)."""
+    if axis is None or residual.shape[axis] < 2:
+        return None
+    n = residual.shape[axis]
+    a = residual.narrow(axis, 0, n - 1).flatten(2)
+    b = residual.narrow(axis, 1, n - 1).flatten(2)
+    a, b = a - a.mean(2, keepdim=True), b - b.mean(2, keepdim=True)
+    scale = (a.square().sum(2) * b.square().sum(2)).sqrt()
+    return (a * b).sum(2) / scale.clamp(min=torch.finfo(scale.dtype).tiny)

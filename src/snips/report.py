@@ -1,0 +1,56 @@
+"""Pictures of results: the paper's comparison grid."""
+
+from __future__ import annotations
+
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+from torch.nn import functional as F
+
+from snips.images import to_picture
+from snips.problems import InverseProblem
+
+STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
+GAP = 4
+
+
+def degraded_view(problem: InverseProblem) -> Tensor:
+    """y as pictures (B, C, H, W): itself where it is an image, else the least-norm image that fits it."""
+    shape = problem.operator.measurement_shape
+    looks_like_image = len(shape) == 3 and shape[0] in (1, 3) and shape[2] > 2
+    return problem.y if looks_like_image else problem.operator.pinv(problem.y)
+
+
+def comparison_grid(problem: InverseProblem, samples: Tensor, scale: int | None = None) -> Image.Image:
+    """One row for each image: original (where known), degraded, the samples, their mean, and std x 4."""
+    K, B, _, height, width = samples.shape
+    scale = scale or max(1, 96 // max(height, width))
+    clamped = samples.clamp(0, 1)
+    std = samples.std(0) if K > 1 else torch.zeros_like(samples[0])
+    columns = [("degraded", degraded_view(problem)), *((f"sample {k + 1}", clamped[k]) for k in range(K))]
+    columns += [("mean", clamped.mean(0)), (f"std x {STD_SCALE}", STD_SCALE * std)]
+    if problem.truth is not None:
+        columns.insert(0, ("original", problem.truth))
+    size = (height * scale, width * scale)
+    tiles = [[_tile(images[b], size) for _, images in columns] for b in range(B)]
+    return _assemble(tiles, [name for name, _ in columns])
+
+
+def _tile(image: Tensor, size: tuple[int, int]) -> Image.Image:
+    """Enlarged without smoothing, so that pixels stay visible; a low-resolution y fills the same space."""
+    return to_picture(F.interpolate(image[None].float(), size=size, mode="nearest-exact")[0])
+
+
+def _assemble(tiles: list[list[Image.Image]], names: list[str]) -> Image.Image:
+    header = 16
+    widths = [max(tile.width for tile in column) for column in zip(*tiles, strict=True)]
+    height = max(tile.height for row in tiles for tile in row)
+    canvas = Image.new("RGB", (sum(widths) + GAP * (len(widths) + 1), header + (height + GAP) * len(tiles)), "white")
+    draw, font = ImageDraw.Draw(canvas), ImageFont.load_default()
+    left = GAP
+    for column, (name, width) in enumerate(zip(names, widths, strict=True)):
+        draw.text((left + width / 2, header / 2), name, fill="black", anchor="mm", font=font)
+        for row, tile_row in enumerate(tiles):
+            canvas.paste(tile_row[column].convert("RGB"), (left, header + row * (height + GAP)))
+        left += width + GAP
+    return canvas

@@ -1,0 +1,156 @@
+"""A restoration on disk: pictures for people, safetensors and JSON for programs; never a pickle."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import platform
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import snips
+from snips.images import to_picture
+from snips.operators import LinearOperator
+from snips.problems import InverseProblem, make_operator
+from snips.report import STD_SCALE, comparison_grid, degraded_view
+
+if TYPE_CHECKING:
+    from snips.restoration import Restoration
+
+FORMAT = 1
+
+
+def save(restoration: Restoration, folder: Path, force: bool) -> Path:
+    """Write everything into a new folder beside the wanted one, then move it there: all or nothing."""
+    with new_folder(folder, force) as work:
+        tensors, recipe = recipe_to_json(restoration.problem.operator)
+        tensors |= {"samples": restoration.samples, "y": restoration.problem.y}
+        if restoration.problem.truth is not None:
+            tensors["truth"] = restoration.problem.truth
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, work / "samples.safetensors")
+        (work / "result.json").write_text(json.dumps(_description(restoration, recipe), indent=2) + "\n")
+        _write_pictures(restoration, work)
+    return folder
+
+
+def load(folder: Path, operator: LinearOperator | None = None) -> tuple[InverseProblem, Tensor, dict[str, Any]]:
+    """Problem, samples and settings, as `save` found them."""
+    try:
+        description = json.loads((folder / "result.json").read_text())
+        tensors = load_file(folder / "samples.safetensors")
+        operator = operator or recipe_from_json(description["operator"], tensors)
+        problem = InverseProblem(
+            operator, tensors["y"], description["sigma_0"], tensors.get("truth"), description["first_image"]
+        )
+        return problem, tensors["samples"], description["settings"]
+    except (OSError, KeyError, TypeError, json.JSONDecodeError, SafetensorError) as error:
+        raise ValueError(f"{folder} does not hold a saved restoration: {error}") from error
+
+
+def recipe_to_json(operator: LinearOperator) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
+    """How to build the operator again: arrays go to the tensors as `option.NAME`, the rest to JSON."""
+    if operator.recipe is None:
+        return {}, None
+    options = operator.recipe.options
+    arrays = {k: torch.as_tensor(v) for k, v in options.items() if isinstance(v, (Tensor, np.ndarray))}
+    plain = {k: v for k, v in options.items() if k not in arrays}
+    recipe = {"problem": operator.recipe.name, "image_shape": operator.recipe.image_shape, "options": plain}
+    return {f"option.{k}": v for k, v in arrays.items()}, recipe
+
+
+def recipe_from_json(recipe: dict[str, Any] | None, tensors: dict[str, Tensor]) -> LinearOperator:
+    if recipe is None:
+        raise ValueError("this operator was not built by make_operator: pass the same one as operator=")
+    arrays = {k.removeprefix("option."): v for k, v in tensors.items() if k.startswith("option.")}
+    return make_operator(recipe["problem"], tuple(recipe["image_shape"]), **recipe["options"], **arrays)
+
+
+@contextmanager
+def new_folder(folder: Path, force: bool):
+    """A temporary folder that becomes `folder` when the block ends well; what was there stays until then."""
+    if folder.exists() and not force:
+        raise ValueError(f"{folder} exists already: choose another folder, or overwrite it with force")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, not a folder: choose another name")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield work
+        os.chmod(work, 0o755)
+        if folder.exists():
+            _replace(folder, work)
+        else:
+            work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def new_file(path: Path):
+    """A temporary file name with the same ending that becomes `path` when the block ends well."""
+    work = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        yield work
+        work.replace(path)
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def _replace(folder: Path, work: Path) -> None:
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+    folder.rename(aside / "old")
+    work.rename(folder)
+    shutil.rmtree(aside)
+
+
+def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dict[str, Any]:
+    problem = restoration.problem
+    scores, verdict = restoration.psnr(), restoration.faithfulness()
+    return {
+        "format": FORMAT,
+        "sigma_0": problem.sigma_0,
+        "first_image": problem.first_image,
+        "operator": recipe,
+        "operator_repr": repr(problem.operator),
+        "settings": restoration.settings,
+        "psnr": None if scores is None else {"samples": scores[0].tolist(), "mean": scores[1].tolist()},
+        "faithfulness": {k: None if v is None else v.tolist() for k, v in vars(verdict).items()},
+        "versions": {
+            "snips": snips.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _write_pictures(restoration: Restoration, folder: Path) -> None:
+    """One set of PNGs; in a folder for each image where there are several."""
+    samples, degraded = restoration.samples, degraded_view(restoration.problem)
+    for b in range(samples.shape[1]):
+        place = folder if samples.shape[1] == 1 else folder / f"image_{b:03d}"
+        place.mkdir(exist_ok=True)
+        pictures = {f"sample_{k:02d}": samples[k, b] for k in range(len(samples))}
+        pictures |= {"mean": samples[:, b].clamp(0, 1).mean(0), "degraded": degraded[b]}
+        if len(samples) > 1:
+            pictures["std"] = STD_SCALE * restoration.std[b]
+        for name, image in pictures.items():
+            to_picture(image).save(place / f"{name}.png")
+    comparison_grid(restoration.problem, samples).save(folder / "grid.png")
+
+
+def png_base64(picture: Image.Image) -> str:
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
