@@ -39,6 +39,8 @@ def trial(network: UNetConfig = BASE, **changes: object) -> Trial:
 
 TRIALS = {
     "conv": trial(),
+    "depthwise_white": trial(LIGHT),
+    "conv_white": trial(),
     "depthwise": trial(LIGHT),
     "conv_muon": trial(optimiser="muon"),
     "conv_muon_16": trial(optimiser="muon", batch=16),

@@ -142,16 +142,15 @@ class UNet(Prior):
         self._check(x)
         work = x.to(self.level.enter.weight)
         level = per_image(sigma, work)
-        linear, error = self.wiener[str(x.shape[1])](work, level.flatten())
+        linear, white, error = self.wiener[str(x.shape[1])](work, level.flatten())
         # What is not linear in x fades like 1/sigma^2 once the noise exceeds every direction of the data.
         scale = error / (1 + (level / self.config.sigma_max) ** 2)
-        return (linear + scale * self.residual(work, level, linear)).to(x.dtype)
+        return (linear + scale * self.residual(white, linear, level)).to(x.dtype)
 
-    def residual(self, x: Tensor, level: Tensor, linear: Tensor) -> Tensor:
+    def residual(self, white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
         """The network proper: what the linear estimate (B, C, H, W) misses, over its expected error."""
-        config, kind, size = self.config, str(x.shape[1]), x.shape[-2:]
-        c_in = (level**2 + config.sigma_data**2).rsqrt()
-        seen = torch.cat([(x - 0.5) * c_in, (linear - 0.5) / config.sigma_data], 1)
+        config, kind, size = self.config, str(linear.shape[1]), linear.shape[-2:]
+        seen = torch.cat([white, (linear - 0.5) / config.sigma_data], 1)
         seen = F.pixel_unshuffle(_pad(seen, self.stride), config.patch)
         log_sigma = level.flatten().clamp(config.sigma_min, config.sigma_max).log()
         h = self.stem[kind](seen.contiguous(memory_format=torch.channels_last))

@@ -67,28 +67,31 @@ class Wiener(nn.Module):
         self.register_buffer("low_values", self.power[:, :LOW, :LOW].flatten().clone())
         self.register_buffer("low_vectors", torch.eye(n))
 
-    def forward(self, x: Tensor, sigma: float | Tensor) -> tuple[Tensor, Tensor]:
-        """The linear estimate for x (B, C, H, W), and its root mean squared error (B or 1, 1, 1, 1)."""
+    def forward(self, x: Tensor, sigma: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """For x (B, C, H, W): the linear estimate, x made white, and the estimate's expected rms (B or 1, 1, 1, 1).
+
+        White, that is with equal power in all directions, is what a network likes to see.
+        """
         variance = per_image(sigma, x) ** 2
         fixed = self.size == tuple(x.shape[-2:])
         mean = self.mean_image if fixed else self.mean[:, None, None]
         power = self.power if fixed else self._law_power(*x.shape[-2:]).to(x)
         coefficients = self._transform(x - mean)
-        error = power * variance / (power + variance)
-        estimate = coefficients * (power / (power + variance))
+        total = (power + variance).expand_as(coefficients)
+        white, estimate, error = coefficients * total.rsqrt(), coefficients * (power / total), power * variance / total
         if fixed:
-            low_estimate, low_error = self._low(coefficients[..., :LOW, :LOW], variance.flatten(1))
-            estimate[..., :LOW, :LOW] = low_estimate
-            error[..., :LOW, :LOW] = low_error
-        rms = error.mean((1, 2, 3), keepdim=True).sqrt()
-        return mean + self._inverse(estimate), rms
+            low = self._low(coefficients[..., :LOW, :LOW], variance.flatten(1))
+            for whole, part in zip((white, estimate, error), low, strict=True):
+                whole[..., :LOW, :LOW] = part
+        return mean + self._inverse(estimate), self._inverse(white), error.mean((1, 2, 3), keepdim=True).sqrt()
 
-    def _low(self, coefficients: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """The dense filter of the low frequencies; of the errors only the sum is meant."""
-        shape = coefficients.shape
-        gain = self.low_values / (self.low_values + variance)
-        estimate = (coefficients.flatten(1) @ self.low_vectors * gain) @ self.low_vectors.T
-        return estimate.view(shape), (gain * variance).view(-1, *shape[1:])
+    def _low(self, coefficients: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for the low frequencies, with their full covariance; of the errors only the sum is meant."""
+        shape, total = coefficients.shape, self.low_values + variance
+        turned = coefficients.flatten(1) @ self.low_vectors
+        white, estimate = ((turned * g) @ self.low_vectors.T for g in (total.rsqrt(), self.low_values / total))
+        error = self.low_values * variance / total
+        return white.view(shape), estimate.view(shape), error.view(-1, *shape[1:])
 
     def _law_power(self, height: int, width: int) -> Tensor:
         amplitude, exponent, mean_variance = self.law.double()[..., None, None].unbind(1)
