@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.names import unknown_name
 from snips.operators import (
     CircularBlur,
     Colorization,
@@ -195,10 +195,3 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
         raise ValueError(f"{name} does not take the options {sorted(options)}; it has: {known}") from error
     operator.recipe = Recipe(name, shape, options)
     return operator
-
-
-def unknown_name(kind: str, name: str, known: list[str]) -> str:
-    """One line that lists the names and suggests the nearest."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown {kind} {name!r}{hint}; choose one of: {', '.join(known)}"

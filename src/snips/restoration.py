@@ -13,8 +13,9 @@ from torch import Tensor
 
 from snips import storage
 from snips.metrics import Faithfulness, faithfulness, psnr
+from snips.names import unknown_name
 from snips.priors.base import Prior
-from snips.problems import InverseProblem, unknown_name
+from snips.problems import InverseProblem
 from snips.report import comparison_grid
 from snips.samplers import langevin
 from snips.samplers.base import OnStep

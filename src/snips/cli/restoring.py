@@ -12,8 +12,9 @@ from rich.table import Table
 
 from snips import measurements
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
+from snips.names import unknown_name
 from snips.priors import Prior, StationaryGaussian
-from snips.problems import PROBLEMS, InverseProblem, unknown_name
+from snips.problems import PROBLEMS, InverseProblem
 from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS
 from snips.schedules import geometric
