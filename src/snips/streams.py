@@ -47,7 +47,7 @@ class Streams:
 
     def restore(self, state: Tensor) -> None:
         for row, generator in zip(state, self.generators, strict=True):
-            generator.set_state(row.contiguous())
+            generator.set_state(row.clone())  # set_state does not accept a view
 
 
 def stream_key(seed: int, image: int, sample: int) -> int:
