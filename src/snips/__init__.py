@@ -6,6 +6,7 @@ from snips import metrics, operators, priors, samplers, schedules
 from snips.images import load_image
 from snips.operators import LinearOperator, check_operator
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
+from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
 
@@ -20,6 +21,7 @@ __all__ = [
     "StationaryGaussian",
     "check_operator",
     "load_image",
+    "load_prior",
     "make_operator",
     "metrics",
     "operators",

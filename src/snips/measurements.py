@@ -44,13 +44,13 @@ def _save_picture(problem: InverseProblem, path: Path) -> None:
 def load_measurement(path: Path) -> InverseProblem:
     """Read an .npz that `save_measurement` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             tensors = {name: torch.from_numpy(stored[name]) for name in stored.files if name != "description"}
             description = json.loads(str(stored["description"]))
-        operator = storage.recipe_from_json(description["operator"], tensors)
-        return InverseProblem(operator, tensors["y"], description["sigma_0"])
-    except (OSError, KeyError, TypeError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        recipe, y, sigma_0 = description["operator"], tensors["y"], description["sigma_0"]
+    except (OSError, KeyError, TypeError, AttributeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not a measurement written by `snips degrade`: {error}") from error
+    return InverseProblem(storage.recipe_from_json(recipe, tensors), y, sigma_0)
 
 
 def measure(path: Path, name: str, sigma_0: float, seed: int, options: dict[str, Any]) -> InverseProblem:

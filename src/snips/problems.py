@@ -188,10 +188,9 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
     shape = checked_image_shape(image_shape)
     try:
         operator = PROBLEMS[name](shape, **options)
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
+    except TypeError as error:  # an option that is not known, or of the wrong type
         known = PROBLEMS[name].options or "none"
-        raise ValueError(f"{name} does not take the options {sorted(options)}; it has: {known}") from error
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise ValueError(f"{name} cannot take {given[:200]}; its options: {known}") from error
     operator.recipe = Recipe(name, shape, options)
     return operator

@@ -33,8 +33,8 @@ def load_checkpoint(path: StrPath) -> NCSNv2:
     entries = _read_pickle(path)
     if not isinstance(entries, (list, tuple)) or not entries or not isinstance(entries[0], dict):
         raise ValueError(
-            f"{path} is no published NCSNv2 checkpoint, which is a list that begins with a state dict, but a "
-            f"{type(entries).__name__}; of a run of `snips train`, load its weights.safetensors"
+            f"{path} is no published NCSNv2 checkpoint, which is a list that begins with a state dict "
+            "(of a run of `snips train`, load its weights.safetensors)"
         )
     state = _weights(path, entries[0])
     model = _recognised(path, state)
@@ -77,7 +77,7 @@ def _read_pickle(path: StrPath) -> Any:
 
 def _refusal(path: StrPath, error: Exception) -> str:
     """PyTorch's own message is long, and recommends to load the file unsafely."""
-    found = re.search(r"Unsupported (?:global|class).*?([\w.]+\.\w+)", str(error), re.DOTALL)
+    found = re.search(r"unsupported global:? (?:global )?([\w.]+)", str(error), re.IGNORECASE)
     if isinstance(error, pickle.UnpicklingError) and found:
         return f"{path} is refused: it holds more than weights ({found[1]}), and loading that could run its code"
     return f"{path} cannot be read as a PyTorch checkpoint: it is damaged, incomplete, or of another kind"

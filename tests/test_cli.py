@@ -1,0 +1,160 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import snips
+from snips.cli import app
+
+QUICK = ["--levels", "8", "--samples", "2"]
+
+
+@pytest.fixture
+def image(tmp_path):
+    values = np.random.default_rng(0).integers(0, 255, (16, 16, 3), dtype=np.uint8)
+    Image.fromarray(values).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def size_and_mode(path):
+    with Image.open(path) as picture:
+        return picture.size, picture.mode
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def refused(result) -> str:
+    """Exit code 2 and exactly one line that explains why."""
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in result.output
+    return lines[0]
+
+
+def test_restore_simulated(image, tmp_path):
+    result = run("restore", image, "-p", "sr2", "--simulate", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "PSNR" in result.output
+    assert (tmp_path / "out" / "grid.png").exists()
+    assert (tmp_path / "out" / "sample_01.png").exists()
+
+
+@pytest.mark.parametrize(("problem", "size"), [("sr2", (32, 32)), ("deblur_uniform", (16, 16)), ("denoise", (16, 16))])
+def test_restore_takes_the_file_as_y(problem, size, image, tmp_path):
+    result = run("restore", image, "-p", problem, "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert size_and_mode(tmp_path / "out" / "mean.png")[0] == size
+    assert "PSNR" not in result.output
+
+
+def test_restore_colours(image, tmp_path):
+    Image.new("L", (16, 16), 99).save(tmp_path / "grey.png")
+    result = run("restore", tmp_path / "grey.png", "-p", "colorize", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert size_and_mode(tmp_path / "out" / "mean.png")[1] == "RGB"
+
+
+def test_inpaint_with_a_mask_image(image, tmp_path):
+    mask = Image.new("L", (16, 16), 255)
+    mask.paste(0, (4, 4, 12, 12))
+    mask.save(tmp_path / "mask.png")
+    out = tmp_path / "out"
+    result = run("restore", image, "-p", "inpaint", "--mask", tmp_path / "mask.png", "--out", out, "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["operator"]["problem"] == "inpaint"
+
+
+def test_degrade_then_restore(image, tmp_path):
+    measured = tmp_path / "measured.npz"
+    result = run("degrade", image, "-p", "cs4", "-s", "0.05", "-o", "seed=3", "--out", measured, "--json")
+    assert json.loads(result.stdout)["measurement_shape"] == [3, 64]
+    result = run("restore", measured, "--out", tmp_path / "out", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    description = json.loads(result.stdout)
+    assert description["operator"] == {"problem": "cs4", "image_shape": [3, 16, 16], "options": {"seed": 3}}
+    assert description["sigma_0"] == 0.05
+
+
+def test_degrade_to_a_picture(image, tmp_path):
+    assert run("degrade", image, "-p", "sr4", "--out", tmp_path / "small.png").exit_code == 0
+    assert size_and_mode(tmp_path / "small.png")[0] == (4, 4)
+    assert "ends in .npz" in refused(run("degrade", image, "-p", "cs4", "--out", tmp_path / "y.png"))
+
+
+def test_kernel_file(image, tmp_path):
+    np.save(tmp_path / "kernel.npy", np.array([[0.0, 1.0, 2.0]]))
+    arguments = ("-p", "deblur_kernel", "--kernel", tmp_path / "kernel.npy", "--out", tmp_path / "out", *QUICK)
+    assert run("restore", image, *arguments).exit_code == 0
+
+
+def test_problems():
+    assert "deblur_uniform" in run("problems").output
+    assert set(json.loads(run("problems", "--json").stdout)) == set(snips.PROBLEMS)
+
+
+def test_same_seed_same_pictures(image, tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run("restore", image, "--out", tmp_path / name, "--seed", seed, *QUICK)
+    a, b, c = ((tmp_path / name / "sample_00.png").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_existing_output_is_kept(image, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("precious")
+    assert "exists already" in refused(run("restore", image, "--out", out, *QUICK))
+    assert (out / "mine.txt").exists()
+    assert run("restore", image, "--out", out, "--force", *QUICK).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "sr3"], "did you mean"),
+        (["-p", "cs4"], "not a measurement of cs4"),
+        (["-p", "deblur_kernel"], "needs the option kernel"),
+        (["-s", "-1"], "sigma_0 must be"),
+        (["-s", "nan"], "sigma_0 must be"),
+        (["-p", "inpaint", "--mask", "nothing.png"], "no image file"),
+        (["-o", "width"], "name=value"),
+        (["-p", "deblur_uniform", "-o", "with=3"], "cannot take with=3"),
+        (["-p", "deblur_uniform", "-o", "width=wide"], "cannot take width"),
+        (["--samples", "0"], "samples must be"),
+        (["--levels", "0"], "at least one level"),
+        (["--preset", "celebs"], "did you mean celeba"),
+        (["--prior", "fases"], "fases"),
+        (["--seed", "-1"], "seed"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, image, tmp_path):
+    line = refused(run("restore", image, "--out", tmp_path / "out", *QUICK, *arguments))
+    assert message in line
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x93NUMPY"])
+def test_broken_measurement_files(content, tmp_path):
+    (tmp_path / "y.npz").write_bytes(content)
+    assert "not a measurement" in refused(run("restore", tmp_path / "y.npz", "--out", tmp_path / "out"))
+
+
+def test_not_an_image(tmp_path):
+    (tmp_path / "photo.png").write_text("hello")
+    assert "cannot be read" in refused(run("restore", tmp_path / "photo.png", "--out", tmp_path / "out"))
+
+
+def test_installed_command():
+    done = subprocess.run([sys.executable, "-m", "snips", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == snips.__version__

@@ -1,0 +1,91 @@
+"""The faithfulness test accepts noise and refuses everything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+
+from snips import InverseProblem, make_operator
+from snips.metrics import faithfulness
+
+SHAPE = (3, 16, 16)
+
+
+@pytest.fixture
+def problem() -> InverseProblem:
+    return InverseProblem.simulate(make_operator("denoise", SHAPE), torch.rand(2, *SHAPE), 0.1, seed=1)
+
+
+def with_residual(problem: InverseProblem, residual: torch.Tensor) -> torch.Tensor:
+    """A sample (1, B, C, H, W) of the identity that leaves this residual."""
+    return (problem.y - residual)[None]
+
+
+def test_numbers_are_scipys(problem):
+    residual = 0.1 * torch.randn(2, *SHAPE)
+    result = faithfulness(problem, with_residual(problem, residual))
+    flat = residual[1].double().numpy()
+    assert result.residual_std[0, 1] == pytest.approx(np.sqrt((flat**2).mean()), rel=1e-5)
+    assert result.p_value[0, 1] == pytest.approx(scipy.stats.normaltest(flat.ravel()).pvalue, rel=1e-3)
+    across = scipy.stats.pearsonr(flat[:, :, :-1].ravel(), flat[:, :, 1:].ravel()).statistic
+    down = scipy.stats.pearsonr(flat[:, :-1].ravel(), flat[:, 1:].ravel()).statistic
+    assert result.rho_x[0, 1] == pytest.approx(across, abs=1e-5)
+    assert result.rho_y[0, 1] == pytest.approx(down, abs=1e-5)
+    assert result.rho[0, 1].abs() == pytest.approx(max(abs(across), abs(down)), abs=1e-5)
+
+
+def test_true_noise_is_faithful_most_of_the_time():
+    """p > 0.05 holds in 95 % of the cases by definition, |rho| < 0.1 nearly always; 3 standard errors at 400."""
+    y = 0.1 * torch.randn(400, *SHAPE)
+    problem = InverseProblem(make_operator("denoise", SHAPE), y, 0.1)
+    verdict = faithfulness(problem, torch.zeros(1, 400, *SHAPE))
+    assert 0.90 < verdict.faithful.double().mean() < 0.98
+    assert (verdict.rho.abs() < 0.1).double().mean() > 0.97
+
+
+@pytest.mark.parametrize(
+    "residual",
+    [
+        lambda: 0.15 * torch.randn(2, *SHAPE),  # too large
+        lambda: 0.05 * torch.randn(2, *SHAPE),  # too small: the noise was fitted
+        lambda: 0.1 * (torch.rand(2, *SHAPE) - 0.5) * 12**0.5,  # not Gaussian
+        lambda: 0.1 * torch.randn(2, 3, 16, 1).expand(2, *SHAPE),  # correlated along rows
+        lambda: 0.1 * torch.randn(2, 3, 1, 16).expand(2, *SHAPE),  # and along columns
+        lambda: 0.1 * torch.randn(2, *SHAPE) + 0.1,  # biased
+    ],
+)
+def test_other_residuals_are_not(residual, problem):
+    assert not faithfulness(problem, with_residual(problem, residual())).faithful.any()
+
+
+def test_shapes_are_samples_by_images(problem):
+    result = faithfulness(problem, torch.rand(5, 2, *SHAPE))
+    assert all(value.shape == (5, 2) for value in vars(result).values())
+
+
+@pytest.mark.parametrize(("name", "has_second_axis"), [("cs4", False), ("inpaint", False), ("sr2", True), ("mri", True)])
+def test_neighbours_are_those_of_the_measurement(name, has_second_axis):
+    problem = InverseProblem.simulate(make_operator(name, SHAPE), torch.rand(1, *SHAPE), 0.1, seed=0)
+    result = faithfulness(problem, torch.rand(2, 1, *SHAPE))
+    assert result.rho_x is not None
+    assert (result.rho_y is not None) == has_second_axis
+
+
+def test_the_whole_residual_counts_with_more_measurements_than_pixels():
+    from snips.operators import Dense
+
+    operator = Dense(torch.eye(16).repeat(3, 1), (1, 4, 4))
+    y = torch.randn(1, 48) * 0.1
+    result = faithfulness(InverseProblem(operator, y, 0.1), torch.zeros(1, 1, 1, 4, 4))
+    assert result.residual_std.item() == pytest.approx(y.square().mean().sqrt().item(), rel=1e-5)
+
+
+def test_none_where_it_means_nothing():
+    noiseless = InverseProblem.simulate(make_operator("denoise", SHAPE), torch.rand(1, *SHAPE), 0.0, seed=0)
+    few = InverseProblem.simulate(make_operator("denoise", (1, 4, 4)), torch.rand(1, 1, 4, 4), 0.1, seed=0)
+    for problem, shape in ((noiseless, SHAPE), (few, (1, 4, 4))):
+        result = faithfulness(problem, torch.rand(2, 1, *shape))
+        assert result.residual_std.shape == (2, 1)
+        assert (result.std_ratio, result.p_value, result.rho, result.faithful) == (None, None, None, None)

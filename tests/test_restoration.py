@@ -1,0 +1,168 @@
+"""restore(), what it returns, and the way to disk and back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from PIL import Image
+
+from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore
+from snips.operators import Denoising
+from snips.report import degraded_view
+from snips.schedules import geometric
+
+SHAPE = (3, 16, 16)
+QUICK = {"sampler": "langevin", "sigmas": geometric(10, 0.01, 10), "c": 0.1, "tau": 1}
+
+
+@pytest.fixture(scope="module")
+def prior() -> StationaryGaussian:
+    return StationaryGaussian.natural(SHAPE)
+
+
+@pytest.fixture(scope="module")
+def result(prior) -> Restoration:
+    problem = InverseProblem.simulate(make_operator("sr2", SHAPE), prior.sample(2, seed=1), 0.1, seed=0)
+    return restore(problem, prior, samples=3, seed=5, **QUICK)
+
+
+def test_mean_and_std(result):
+    assert result.samples.shape == (3, 2, *SHAPE)
+    torch.testing.assert_close(result.mean, result.samples.sum(0) / 3)
+    variance = ((result.samples - result.mean) ** 2).sum(0) / 2
+    torch.testing.assert_close(result.std, variance.sqrt())
+
+
+def test_samples_are_not_clamped(result):
+    assert result.samples.min() < 0
+    assert result.samples.max() > 1
+
+
+def test_psnr_clamps_samples_before_averaging(result):
+    samples, mean = result.psnr()
+    clamped, truth = result.samples.clamp(0, 1), result.problem.truth.clamp(0, 1)
+    expected = 10 * torch.log10(1 / (clamped[1, 0] - truth[0]).square().mean())
+    torch.testing.assert_close(samples[1, 0], expected)
+    torch.testing.assert_close(mean[0], 10 * torch.log10(1 / (clamped[:, 0].mean(0) - truth[0]).square().mean()))
+
+
+def test_one_sample_has_no_std(result, prior):
+    single = restore(result.problem, prior, samples=1, **QUICK)
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        _ = single.std
+
+
+def test_save_and_load_are_equal(result, tmp_path):
+    result.save(tmp_path / "out")
+    loaded = Restoration.load(tmp_path / "out")
+    assert torch.equal(loaded.samples, result.samples)
+    assert torch.equal(loaded.problem.y, result.problem.y)
+    assert torch.equal(loaded.problem.truth, result.problem.truth)
+    assert loaded.problem.sigma_0 == result.problem.sigma_0
+    assert loaded.settings == result.settings
+    x = torch.rand(1, *SHAPE)
+    assert torch.equal(loaded.problem.operator(x), result.problem.operator(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("inpaint", {"mask": torch.rand(3, 16, 16) > 0.5}),
+        ("deblur_kernel", {"kernel": torch.rand(3, 4, dtype=torch.float64)}),
+        ("cs4", {"seed": 7, "transform": "dct"}),
+        ("mri", {"acceleration": 2, "centre": 0.2}),
+        ("colorize", {"weights": [0.2, 0.3, 0.5]}),
+    ],
+)
+def test_operators_with_options_come_back(name, options, prior, tmp_path):
+    problem = InverseProblem.simulate(make_operator(name, SHAPE, **options), prior.sample(1), 0.1, seed=0)
+    restore(problem, prior, samples=2, **QUICK).save(tmp_path / "out")
+    operator = Restoration.load(tmp_path / "out").problem.operator
+    x = torch.rand(1, *SHAPE)
+    assert torch.equal(operator(x), problem.operator(x))
+
+
+def test_an_operator_of_ones_own_is_given_back_by_the_caller(prior, tmp_path):
+    problem = InverseProblem.simulate(Denoising(SHAPE), prior.sample(1), 0.1, seed=0)
+    restore(problem, prior, samples=2, **QUICK).save(tmp_path / "out")
+    with pytest.raises(ValueError, match="operator="):
+        Restoration.load(tmp_path / "out")
+    assert Restoration.load(tmp_path / "out", operator=Denoising(SHAPE)).problem.sigma_0 == 0.1
+
+
+def test_files_on_disk(result, tmp_path):
+    folder = result.save(tmp_path / "out")
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    pictures = {"sample_00.png", "sample_01.png", "sample_02.png", "mean.png", "std.png", "degraded.png"}
+    expected = {f"image_{i:03d}/{name}" for i in range(2) for name in pictures}
+    assert names == expected | {"grid.png", "samples.safetensors", "result.json"}
+    brightness = 4 * result.std[0, :, 0, 0].clamp(0, 0.25) * 255
+    with Image.open(folder / "image_000" / "std.png") as std:
+        assert std.size == (16, 16)
+        assert std.getpixel((0, 0)) == pytest.approx(brightness.tolist(), abs=1)
+    description = json.loads((folder / "result.json").read_text())
+    assert description["settings"]["seed"] == 5
+    assert description["operator"]["problem"] == "sr2"
+    assert set(description["versions"]) == {"snips", "torch", "python"}
+
+
+def test_an_existing_folder_is_not_lost(result, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "precious.txt").write_text("mine")
+    with pytest.raises(ValueError, match="exists already"):
+        result.save(folder)
+    assert (folder / "precious.txt").read_text() == "mine"
+    result.save(folder, force=True)
+    assert (folder / "grid.png").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_failed_save_leaves_nothing_behind(result, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious.txt").write_text("mine")
+    monkeypatch.setattr("snips.storage._write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        result.save(tmp_path / "out", force=True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "precious.txt"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "not json", "other json"])
+def test_damaged_results_are_refused(damage, result, tmp_path):
+    folder = result.save(tmp_path / "out")
+    if damage == "missing":
+        (folder / "samples.safetensors").unlink()
+    elif damage == "truncated":
+        whole = (folder / "samples.safetensors").read_bytes()
+        (folder / "samples.safetensors").write_bytes(whole[: len(whole) // 2])
+    else:
+        (folder / "result.json").write_text("no" if damage == "not json" else "[]")
+    with pytest.raises(ValueError, match="does not hold a saved restoration"):
+        Restoration.load(folder)
+
+
+def test_repr_and_notebook(result):
+    assert "3 samples of 2 images 3x16x16" in repr(result)
+    assert "faithful:" in repr(result)
+    assert "data:image/png;base64," in result._repr_html_()
+
+
+def test_grid_shows_every_column(result):
+    width = 6 * 16  # pictures of 16 pixels are shown 6 times larger
+    columns = 1 + 1 + 3 + 2  # original, degraded, samples, mean, std
+    assert result.grid().width == columns * (width + 4) + 4
+
+
+def test_degraded_view_is_y_or_its_pseudo_inverse(prior):
+    x = prior.sample(1)
+    blurred = InverseProblem.simulate(make_operator("deblur_uniform", SHAPE), x, 0.1, seed=0)
+    assert torch.equal(degraded_view(blurred), blurred.y)
+    projected = InverseProblem.simulate(make_operator("cs4", SHAPE), x, 0.1, seed=0)
+    assert torch.equal(degraded_view(projected), projected.operator.pinv(projected.y))
+
+
+def test_unknown_sampler(result, prior):
+    with pytest.raises(ValueError, match="unknown sampler 'langevni' .did you mean langevin"):
+        restore(result.problem, prior, sampler="langevni")
