@@ -19,7 +19,7 @@ from torch import nn
 from snips.priors.unet import UNet, UNetConfig
 from snips.training.data import Crops, ImageSet, held_out_crops, load_images
 from snips.training.loop import TrainSettings, averaged, start, train_step
-from snips.training.loss import NoiseLevels, psnr_table
+from snips.training.loss import psnr_table
 
 RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
 SIGMAS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
@@ -38,19 +38,17 @@ def trial(network: UNetConfig = BASE, **changes: object) -> Trial:
 
 
 TRIALS = {
-    "conv": trial(),
-    "depthwise_white": trial(LIGHT),
-    "conv_white": trial(),
     "depthwise": trial(LIGHT),
-    "conv_muon": trial(optimiser="muon"),
-    "conv_muon_16": trial(optimiser="muon", batch=16),
-    "depthwise_muon": trial(LIGHT, optimiser="muon"),
-    "deeper_narrower": trial(replace(BASE, widths=(64, 128, 256), encoder=(2, 2, 2), decoder=(2, 2, 2))),
-    "full_resolution": trial(
-        replace(BASE, patch=1, widths=(32, 64, 128, 256), encoder=(1, 1, 1, 1), decoder=(1, 1, 1, 1))
+    "conv": trial(),
+    "depthwise_deep": trial(replace(LIGHT, encoder=(2, 4, 4), decoder=(2, 4, 4))),
+    "depthwise_fast_lr": trial(LIGHT, lr=1.6e-3),
+    "depthwise_batch_4": trial(LIGHT, batch=4),
+    "depthwise_muon_16": trial(LIGHT, optimiser="muon", batch=16),
+    "depthwise_attention": trial(replace(LIGHT, attention=True)),
+    "depthwise_wide": trial(replace(LIGHT, widths=(128, 256, 320))),
+    "depthwise_full_resolution": trial(
+        replace(LIGHT, patch=1, widths=(48, 96, 192, 256), encoder=(1, 2, 2, 2), decoder=(1, 2, 2, 2))
     ),
-    "attention": trial(replace(BASE, attention=True)),
-    "lognormal_levels": trial(levels=NoiseLevels((0.002, 0.02, 0.5, 40.0), (0.1, 0.7, 0.2))),
 }
 
 
@@ -111,9 +109,7 @@ def count_macs(model: UNet) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=list(TRIALS), help=", ".join(TRIALS))
     parser.add_argument("--data", required=True, help="CelebA's folder img_align_celeba")
     parser.add_argument("--cache", required=True)

@@ -65,7 +65,9 @@ def test_shapes_are_samples_by_images(problem):
     assert all(value.shape == (5, 2) for value in vars(result).values())
 
 
-@pytest.mark.parametrize(("name", "has_second_axis"), [("cs4", False), ("inpaint", False), ("sr2", True), ("mri", True)])
+@pytest.mark.parametrize(
+    ("name", "has_second_axis"), [("cs4", False), ("inpaint", False), ("sr2", True), ("mri", True)]
+)
 def test_neighbours_are_those_of_the_measurement(name, has_second_axis):
     problem = InverseProblem.simulate(make_operator(name, SHAPE), torch.rand(1, *SHAPE), 0.1, seed=0)
     result = faithfulness(problem, torch.rand(2, 1, *SHAPE))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from snips import InverseProblem, make_operator
-from snips.operators import Dense, Denoising, Zero
+from snips.operators import Denoising, Dense, Zero
 from snips.priors import Gaussian, Prior
 from snips.samplers import PRESETS, langevin, langevin_steps
 from snips.schedules import geometric

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 import torch
-from operator_cases import CASES
 
+from operator_cases import CASES
 from snips import check_operator, make_operator
 from snips.operators import Denoising, FourierSampling, LinearOperator
 

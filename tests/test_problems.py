@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snips import PROBLEMS, InverseProblem, make_operator
-from snips.operators import CircularBlur, CompressiveSensing, Deblurring, Dense, Denoising, Inpainting
+from snips.operators import CircularBlur, CompressiveSensing, Deblurring, Denoising, Dense, Inpainting
 from snips.problems import check_tensor
 from snips.streams import Chain, Streams, stream_key
 

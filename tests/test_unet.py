@@ -45,16 +45,12 @@ def test_sigma_per_image_equals_sigma_alone(config):
     together = model.denoise(x, sigma)
     for i, s in enumerate(sigma):
         for form in (float(s), s, s[None]):
-            torch.testing.assert_close(
-                together[i : i + 1], model.denoise(x[i : i + 1], form), rtol=1e-4, atol=1e-5
-            )
+            torch.testing.assert_close(together[i : i + 1], model.denoise(x[i : i + 1], form), rtol=1e-4, atol=1e-5)
 
 
 def test_one_sigma_serves_the_whole_batch():
     model, x = awake(TINY), images(3, 3, 16, 16)
-    torch.testing.assert_close(
-        model.denoise(x, 0.3), model.denoise(x, torch.full((3,), 0.3)), rtol=1e-4, atol=1e-5
-    )
+    torch.testing.assert_close(model.denoise(x, 0.3), model.denoise(x, torch.full((3,), 0.3)), rtol=1e-4, atol=1e-5)
 
 
 def test_wrong_channels_and_wrong_sigma_are_errors():
@@ -81,9 +77,7 @@ def test_linear_limit_beyond_the_trained_levels():
     model, x = awake(FIXED), 400 * images(1, 3, 16, 24)
     model.fit_linear(images(200, 3, 16, 24))
     linear, *_ = model.wiener["3"](x, 400.0)
-    assert (model.denoise(x, 400.0) - linear).abs().max() < 0.02 * (
-        model.denoise(x, 20.0) - linear
-    ).abs().max()
+    assert (model.denoise(x, 400.0) - linear).abs().max() < 0.02 * (model.denoise(x, 20.0) - linear).abs().max()
 
 
 def test_little_noise_leaves_the_image():

@@ -139,13 +139,17 @@ class UNet(Prior):
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
+        return self.estimate(x, sigma)[0].to(x.dtype)
+
+    def estimate(self, x: Tensor, sigma: float | Tensor) -> tuple[Tensor, Tensor]:
+        """The denoised image, and the error that the linear estimate alone would have (B or 1, 1, 1, 1)."""
         self._check(x)
-        work = x.to(self.level.enter.weight)
-        level = per_image(sigma, work)
-        linear, white, error = self.wiener[str(x.shape[1])](work, level.flatten())
+        x = x.to(self.level.enter.weight)
+        level = per_image(sigma, x)
+        linear, white, error = self.wiener[str(x.shape[1])](x, level.flatten())
         # What is not linear in x fades like 1/sigma^2 once the noise exceeds every direction of the data.
         scale = error / (1 + (level / self.config.sigma_max) ** 2)
-        return (linear + scale * self.residual(white, linear, level)).to(x.dtype)
+        return linear + scale * self.residual(white, linear, level), error
 
     def residual(self, white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
         """The network proper: what the linear estimate (B, C, H, W) misses, over its expected error."""

@@ -144,7 +144,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> floa
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
-    loss = denoising_loss(state.model, clean, noise, sigma, settings.network.sigma_data)
+    loss = denoising_loss(state.model, clean, noise, sigma)
     if not math.isfinite(loss.item()):
         raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with a smaller --lr")
     loss.backward()

@@ -1,0 +1,48 @@
+# `make demo` and `make test` do all the set-up they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-slow check format benchmarks clean
+
+demo: $(VENV)/installed
+	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --out demo --force
+
+# one thread in each of two test processes: more would compete for the cores
+test: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmarks: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/operators.py
+	$(BIN)/python benchmarks/overhead.py
+
+# torch first and by its exact version, so that pip takes the build without CUDA where there is one
+$(VENV)/torch: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(PIP) torch
+	@touch $@
+
+$(VENV)/installed: $(VENV)/torch pyproject.toml
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache
