@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -27,6 +29,12 @@ def reference_network(name: str) -> NCSNv2:
 
 
 def published_list(name: str) -> list:
+    """A copy that a test may damage."""
+    return copy.deepcopy(_published(name))
+
+
+@lru_cache
+def _published(name: str) -> list:
     """As the authors' training writes it: after a step of Adam, with the reference weights as the EMA.
 
     The state dict differs from the EMA, so that a test sees which of the two was taken.

@@ -1,24 +1,18 @@
-"""load_prior(), and the commands `priors` and `convert`: names, all kinds of files, and files that are none."""
+"""load_prior(): names, all kinds of files, and files that are none."""
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import subprocess
-import sys
 import time
 
 import pytest
 import torch
 from safetensors.torch import save_file
-from typer.testing import CliRunner
 
 import snips
-from ncsnv2_cases import KINDS, published_file, published_list, reference_network
-from snips.cli import app
+from ncsnv2_cases import published_file, reference_network
 from snips.priors import registry
-from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import FORMAT, save_ncsnv2
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet, UNetConfig, save_unet
@@ -26,21 +20,9 @@ from snips.priors.unet import UNet, UNetConfig, save_unet
 TINY = UNetConfig(widths=(8, 8, 16))
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def refused(result) -> str:
-    """Exit code 2 and exactly one line that explains why."""
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
-
-
 def message_for(given) -> str:
     """The one line that load_prior refuses it with."""
-    with pytest.raises(ValueError, match="^.+$") as caught:
+    with pytest.raises(ValueError, match=r"^.+$") as caught:
         load_prior(given)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -205,72 +187,3 @@ def test_weights_that_are_no_numbers(tmp_path):
 def test_a_training_checkpoint_points_to_its_weights(tmp_path):
     torch.save({"config": "{}", "model": {}}, tmp_path / "checkpoint.pt")
     assert "weights.safetensors" in message_for(tmp_path / "checkpoint.pt")
-
-
-def test_priors_command(weights):
-    save_unet(UNet(TINY), weights / "faces.safetensors")
-    (weights / "faces.md").write_text("card")
-    facts = json.loads(run("priors", "--json").stdout)
-    assert facts["faces"]["size"] == [64, 64]
-    assert facts["faces"]["channels"] == [3]
-    assert facts["faces"]["bytes"] == (weights / "faces.safetensors").stat().st_size
-    assert facts["faces"]["card"] == str(weights / "faces.md")
-    assert facts["natural"]["channels"] == [1, 3]
-    assert facts["natural"]["size"] is facts["natural"]["file"] is facts["natural"]["bytes"] is None
-    text = run("priors").stdout
-    assert all(word in text for word in ("faces", "64 x 64", "natural", "any", "1 or 3", "not installed", "MB"))
-
-
-@pytest.mark.parametrize("name", list(KINDS))
-def test_convert(name, tmp_path):
-    source, target = published_file(name, tmp_path / "c.pth"), tmp_path / "c.safetensors"
-    result = run("convert", source, "--out", target, "--json")
-    assert result.exit_code == 0, result.output
-    expected = {"file": str(target), "architecture": name, "ngf": 8, "channels": 3}
-    assert json.loads(result.stdout).items() >= expected.items()
-    for key, value in load_prior(source).state_dict().items():
-        torch.testing.assert_close(load_prior(target).state_dict()[key], value, rtol=0, atol=0)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.pth", "c.safetensors"]  # nothing is left behind
-
-
-def test_convert_writes_beside_the_checkpoint_and_never_overwrites_unasked(tmp_path):
-    source = published_file("ncsnv2", tmp_path / "c.pth")
-    assert "NCSNv2, ngf 8" in run("convert", source).stdout
-    target = tmp_path / "c.safetensors"
-    target.write_text("precious")
-    assert "--force" in refused(run("convert", source))
-    assert target.read_text() == "precious"
-    assert run("convert", source, "--force").exit_code == 0
-    assert isinstance(load_prior(target), NCSNv2)
-
-
-def test_convert_keeps_the_old_file_when_the_checkpoint_is_bad(tmp_path):
-    (tmp_path / "c.pth").write_bytes(b"")
-    (tmp_path / "c.safetensors").write_text("precious")
-    assert "cannot be read" in refused(run("convert", tmp_path / "c.pth", "--force"))
-    assert (tmp_path / "c.safetensors").read_text() == "precious"
-
-
-def test_convert_refuses_wrong_paths(checkpoint, tmp_path):
-    assert "there is no file" in refused(run("convert", tmp_path / "absent.pth"))
-    assert "already" in refused(run("convert", tmp_path / "w.safetensors"))
-    assert "must end in .safetensors" in refused(run("convert", checkpoint, "--out", tmp_path / "w.pth"))
-    assert "folder is missing" in refused(run("convert", checkpoint, "--out", tmp_path / "no" / "w.safetensors"))
-
-
-def test_convert_on_a_full_disk_leaves_no_part(tmp_path):
-    """A limit on the size of files stands in for the disk."""
-    resource = pytest.importorskip("resource")
-    torch.save(published_list("ncsnv2"), tmp_path / "c.pth")
-    (tmp_path / "c.safetensors").write_text("precious")
-    result = subprocess.run(
-        [sys.executable, "-m", "snips", "convert", str(tmp_path / "c.pth"), "--force"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
-    )
-    assert result.returncode == 2, result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.pth", "c.safetensors"]
-    assert (tmp_path / "c.safetensors").read_text() == "precious"
