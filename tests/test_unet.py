@@ -96,10 +96,22 @@ def test_wiener_is_the_best_linear_estimate_of_gaussian_data():
     mean, covariance = flat.mean(0), (flat - flat.mean(0)).T @ (flat - flat.mean(0)) / len(flat)
     x, sigma = data[:5], 0.7
     gain = covariance @ torch.linalg.inv(covariance + sigma**2 * torch.eye(64))
-    estimate, white, rms = wiener(x, sigma)
+    estimate, _, rms = wiener(x, sigma)
     torch.testing.assert_close(estimate.flatten(1), mean + (x.flatten(1) - mean) @ gain.T, rtol=0, atol=1e-5)
     expected = sigma**2 * torch.trace(gain) / 64
     assert rms.item() == pytest.approx(expected.sqrt().item(), rel=1e-5)
+
+
+def test_white_images_have_equal_power_everywhere():
+    """The covariance of 20000 white images of 8 x 8 is the identity; its largest error is about 5 / sqrt(20000)."""
+    random = torch.Generator().manual_seed(0)
+    wiener = Wiener(1, (8, 8))
+    data = (0.5 + torch.randn(20000, 64, generator=random) @ torch.randn(64, 64, generator=random) / 8).view(
+        -1, 1, 8, 8
+    )
+    wiener.fit(data)
+    _, white, _ = wiener(data + 0.3 * torch.randn(data.shape, generator=random), 0.3)
+    torch.testing.assert_close(torch.cov(white.flatten(1).T), torch.eye(64), rtol=0, atol=0.05)
 
 
 def test_wiener_law_recovers_a_spectrum_and_serves_other_sizes():

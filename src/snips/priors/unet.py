@@ -1,19 +1,19 @@
 """Our denoiser network: a small U-Net without normalisation, made for CPUs, around a linear Wiener filter.
 
-    denoise(x, sigma) = linear(x, sigma) + c_out(sigma) network(c_in(sigma) x, linear, log sigma)
+    denoise(x, sigma) = linear(x, sigma) + c_out(sigma) network(white x, linear, log sigma)
 
 c_out is the error the linear filter expects, so the network's target has unit variance at every noise level
-(the preconditioning of Karras et al. 2022, with the filter in place of c_skip x).
+(the preconditioning of Karras et al. 2022, with the filter in place of c_skip x and white x in that of c_in x).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from snips.priors.base import Prior, per_image
+from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
 from snips.priors.wiener import Wiener
 
 FORMAT = "snips-unet-1"
@@ -45,78 +46,6 @@ class UNetConfig:
     sigma_max: float = 40.0
 
 
-class ConvBlock(nn.Module):
-    """x + conv(relu(conv(x) * gain + shift)), gain and shift from the noise level; starts as the identity."""
-
-    def __init__(self, width: int, hidden: int, embedding: int) -> None:
-        super().__init__()
-        self.enter = nn.Conv2d(width, hidden, 3, padding=1)
-        self.modulate = nn.Linear(embedding, 2 * hidden)
-        self.leave = nn.Conv2d(hidden, width, 3, padding=1)
-        _zero(self.modulate), _zero(self.leave)
-
-    def forward(self, x: Tensor, level: Tensor) -> Tensor:
-        gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
-        return x + self.leave(torch.addcmul(shift, self.enter(x), 1 + gain).relu_())
-
-
-class DepthwiseBlock(nn.Module):
-    """x + point(a relu(b)), (a, b) = depthwise(point(x gain + shift)): much depth for few operations.
-
-    The product lets the block adapt to its surroundings from the first step on: with a plain ReLU the network
-    takes long to leave the linear estimate it starts from.
-    """
-
-    def __init__(self, width: int, hidden: int, embedding: int) -> None:
-        super().__init__()
-        self.modulate = nn.Linear(embedding, 2 * width)
-        self.enter = nn.Conv2d(width, 2 * hidden, 1)
-        self.spread = nn.Conv2d(2 * hidden, 2 * hidden, 3, padding=1, groups=2 * hidden)
-        self.leave = nn.Conv2d(hidden, width, 1)
-        _zero(self.modulate), _zero(self.leave)
-
-    def forward(self, x: Tensor, level: Tensor) -> Tensor:
-        gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
-        a, b = self.spread(self.enter(torch.addcmul(shift, x, 1 + gain))).chunk(2, 1)
-        return x + self.leave(a * b.relu())
-
-
-BLOCKS = {"conv": ConvBlock, "depthwise": DepthwiseBlock}
-
-
-class Attention(nn.Module):
-    """x + self-attention over all positions, with unit queries and keys in place of a norm."""
-
-    def __init__(self, width: int, heads: int = 4) -> None:
-        super().__init__()
-        self.heads = heads
-        self.enter = nn.Conv2d(width, 3 * width, 1)
-        self.sharpness = nn.Parameter(torch.full((heads, 1, 1), 4.0))
-        self.leave = nn.Conv2d(width, width, 1)
-        _zero(self.leave)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, width, height, breadth = x.shape
-        q, k, v = self.enter(x).view(batch, 3, self.heads, -1, height * breadth).transpose(-1, -2).unbind(1)
-        q = F.normalize(q, dim=-1) * self.sharpness
-        mixed = F.scaled_dot_product_attention(q, F.normalize(k, dim=-1), v, scale=1.0)
-        mixed = mixed.transpose(-1, -2).reshape(batch, width, height, breadth)
-        return x + self.leave(mixed.contiguous(memory_format=torch.channels_last))
-
-
-class NoiseLevel(nn.Module):
-    """A vector for each noise level: cosines of log sigma through one hidden layer."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.enter = nn.Linear(16, width)
-        self.leave = nn.Linear(width, width)
-
-    def forward(self, log_sigma: Tensor) -> Tensor:
-        angles = log_sigma[:, None] * torch.linspace(0.1, 1.5, 8, dtype=log_sigma.dtype, device=log_sigma.device)
-        return F.silu(self.leave(F.silu(self.enter(torch.cat([angles.cos(), angles.sin()], 1)))))
-
-
 class UNet(Prior):
     """A learned prior: `denoise(x, sigma)` for x (B, C, H, W) of any size, C one of `config.channels`."""
 
@@ -128,7 +57,7 @@ class UNet(Prior):
         self.level = NoiseLevel(embedding)
         self.stem = nn.ModuleDict({str(c): nn.Conv2d(2 * c * pixels, widths[0], 3, padding=1) for c in config.channels})
         self.head = nn.ModuleDict(
-            {str(c): _zero(nn.Conv2d(widths[0], c * pixels, 3, padding=1)) for c in config.channels}
+            {str(c): zeroed(nn.Conv2d(widths[0], c * pixels, 3, padding=1)) for c in config.channels}
         )
         self.encoder = nn.ModuleList(_stage(config, i, n) for i, n in enumerate(config.encoder))
         self.decoder = nn.ModuleList(_stage(config, i, n) for i, n in enumerate(config.decoder))
@@ -186,7 +115,9 @@ class UNet(Prior):
 
     def fit_linear(self, images: Tensor) -> None:
         """Set the linear branch for images like these (N, C, H, W)."""
-        self.wiener[str(images.shape[1])].fit(images)
+        branch = self.wiener[str(images.shape[1])]
+        assert isinstance(branch, Wiener)
+        branch.fit(images)
 
 
 def _stage(config: UNetConfig, level: int, blocks: int) -> nn.ModuleList:
@@ -204,13 +135,6 @@ def _run(stage: nn.Module, h: Tensor, level: Tensor) -> Tensor:
 def _pad(x: Tensor, stride: int) -> Tensor:
     """Up to multiples of the stride, replicated: reflection fails on images smaller than the stride."""
     return F.pad(x, (0, -x.shape[-1] % stride, 0, -x.shape[-2] % stride), mode="replicate")
-
-
-def _zero(layer: nn.Conv2d | nn.Linear) -> nn.Module:
-    nn.init.zeros_(layer.weight)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
-    return layer
 
 
 def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object] | None = None) -> None:
@@ -253,7 +177,8 @@ def _rebuild(path: str | os.PathLike[str], config: str, tensors: dict[str, Tenso
 
 def parse_config(text: str) -> UNetConfig:
     """The config from its JSON form, where tuples have become lists."""
-    values = {
-        k: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for k, v in json.loads(text).items()
-    }
-    return UNetConfig(**values)
+    return UNetConfig(**{name: _tuple(value) for name, value in json.loads(text).items()})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

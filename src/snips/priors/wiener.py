@@ -77,8 +77,9 @@ class Wiener(nn.Module):
         mean = self.mean_image if fixed else self.mean[:, None, None]
         power = self.power if fixed else self._law_power(*x.shape[-2:]).to(x)
         coefficients = self._transform(x - mean)
-        total = (power + variance).expand_as(coefficients)
-        white, estimate, error = coefficients * total.rsqrt(), coefficients * (power / total), power * variance / total
+        total = power + variance
+        white, estimate = coefficients * total.rsqrt(), coefficients * (power / total)
+        error = power * variance / total
         if fixed:
             low = self._low(coefficients[..., :LOW, :LOW], variance.flatten(1))
             for whole, part in zip((white, estimate, error), low, strict=True):
