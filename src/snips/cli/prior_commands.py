@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, app, out
+from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
 from snips.priors.registry import BUNDLED, BundledPrior
 from snips.storage import new_file
@@ -45,8 +46,7 @@ def convert(
     output = output or checkpoint.with_suffix(".safetensors")
     _check_paths(checkpoint, output, force)
     network = load_checkpoint(checkpoint)
-    with new_file(output) as work:
-        save_ncsnv2(network, work)
+    _write(network, output)
     facts = {"file": str(output), "architecture": type(network).name, "ngf": network.ngf}
     facts |= {"channels": network.channels, "levels": len(network.sigmas)}
     if as_json:
@@ -68,6 +68,14 @@ def _check_paths(checkpoint: Path, output: Path, force: bool) -> None:
         raise ValueError(f"{output} cannot be written: its folder is missing, or it is a folder itself")
     if output.exists() and not force:
         raise ValueError(f"{output} exists already: choose another file with --out, or overwrite it with --force")
+
+
+def _write(network: NCSNv2, output: Path) -> None:
+    try:
+        with new_file(output) as work:
+            save_ncsnv2(network, work)
+    except OSError as error:  # a full disk names no file, others name the temporary one
+        raise ValueError(f"{output} cannot be written: {error.strerror or error}") from error
 
 
 def _facts(prior: BundledPrior) -> dict[str, Any]:

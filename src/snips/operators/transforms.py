@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -11,28 +12,27 @@ from torch import Tensor
 def hadamard(x: Tensor) -> Tensor:
     """The orthonormal Walsh-Hadamard transform in natural order; its own inverse. (..., 2^k) -> (..., 2^k).
 
-    H_n is the Kronecker product of small Hadamard matrices. Each pass multiplies the last few binary digits of the
-    index by one of them and moves these digits to the front, so that after all passes the order is as before.
+    H_n is the Kronecker product of small Hadamard matrices, so the index is split into groups of binary digits and
+    each group is multiplied by its own: matrix products without transpositions.
     """
     n = x.shape[-1]
     if n & (n - 1):
         raise ValueError(f"a Hadamard transform needs a power of two, not {n}")
-    shape, digits = x.shape, n.bit_length() - 1
-    x = x.reshape(-1, n)
-    while digits:
-        taken = min(digits, 5)  # 32 x 32 blocks keep the matrix product busy
-        block = _hadamard_matrix(taken).to(x)
-        x = (x.reshape(-1, n // len(block), len(block)) @ block).transpose(1, 2).reshape(-1, n)
-        digits -= taken
+    shape, below = x.shape, n
+    while below > 1:
+        block = _hadamard_matrix(min(below.bit_length() - 1, 6), x.dtype, x.device)  # at most 64 x 64
+        below //= len(block)
+        x = block @ x.reshape(-1, len(block), below) if below > 1 else x.reshape(-1, len(block)) @ block
     return x.reshape(shape)
 
 
-def _hadamard_matrix(digits: int) -> Tensor:
+@lru_cache(maxsize=64)
+def _hadamard_matrix(digits: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The orthonormal 2^digits x 2^digits Hadamard matrix, by Sylvester's construction."""
     matrix = torch.ones(1, 1, dtype=torch.float64)
     for _ in range(digits):
         matrix = torch.kron(torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64), matrix)
-    return matrix / math.sqrt(2**digits)
+    return (matrix / math.sqrt(2**digits)).to(device=device, dtype=dtype)
 
 
 def dct(x: Tensor) -> Tensor:

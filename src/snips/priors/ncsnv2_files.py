@@ -11,11 +11,12 @@ import pickle
 import re
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from snips.priors.ncsnv2 import NCSNv2, NCSNv2Deeper
@@ -59,10 +60,8 @@ def load_ncsnv2(path: StrPath) -> NCSNv2:
 def save_ncsnv2(model: NCSNv2, path: StrPath) -> None:
     """Write the weights, as they are, as safetensors."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    try:
-        save_file(tensors, path, {"format": FORMAT, "architecture": type(model).name})
-    except SafetensorError as error:
-        raise OSError(f"{path} cannot be written: {error}") from None
+    content = save(tensors, {"format": FORMAT, "architecture": type(model).name})
+    Path(path).write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
 
 
 def _read_pickle(path: StrPath) -> Any:

@@ -114,8 +114,8 @@ def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: 
 def newton_step(coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float) -> Tensor:
     """x_bar += c A d + sqrt(2 c A) z, where A d = m - x_bar: the step size cancels the score's denominator."""
     H = coordinates.operator
-    moved = c * level.mean(H.Vt(denoised)) + (2 * c * level.variance).sqrt() * H.Vt(noise)
-    return (1 - c) * x + H.V(moved)
+    move = level.mean(H.Vt(denoised)).mul_(c).addcmul_((2 * c * level.variance).sqrt(), coordinates.white(noise))
+    return H.V(move).add_(x, alpha=1 - c)
 
 
 def uniform_step(

@@ -59,6 +59,12 @@ class Coordinates:
         dtype = self.operator.singular_values.dtype
         return Level(sigma, q.to(dtype), gain.to(dtype) * self.y_bar, variance.to(dtype), decided)
 
+    def white(self, noise: Tensor) -> Tensor:
+        """White noise, drawn in pixels, as coordinates: a real orthonormal basis may leave it as it is."""
+        if self.y_bar.is_complex() or self.y_bar.shape != noise.shape:
+            return self.operator.Vt(noise)
+        return noise
+
     def _measured_singular_values(self, problem: InverseProblem) -> Tensor:
         """s in float64. Without noise, what lies below the rounding errors of y counts as not measured."""
         s = self.operator.singular_values.to(torch.float64)

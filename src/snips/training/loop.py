@@ -91,16 +91,16 @@ def run(
     held: ImageSet,
     report: Callable[[dict[str, Any]], None],
 ) -> None:
-    losses: list[float] = []
+    trace: list[tuple[float, float]] = []  # loss and gradient of each step since the last checkpoint
     clock = saved = time.monotonic()
     while settings.steps is None or state.step < settings.steps:
-        losses.append(train_step(state, settings, crops))
+        trace.append(train_step(state, settings, crops))
         state.seconds += time.monotonic() - clock
         clock = time.monotonic()
         if clock - saved >= 60 * settings.minutes:
-            _record(state, settings, held, losses, report)
+            _record(state, settings, held, trace, report)
             clock = saved = time.monotonic()
-    _record(state, settings, held, losses, report)
+    _record(state, settings, held, trace, report)
 
 
 def start(settings: TrainSettings, crops: Crops) -> TrainState:
@@ -138,8 +138,8 @@ def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
     state.step, state.seconds = stored["step"], stored["seconds"]
 
 
-def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> float:
-    """One step; its random numbers depend on the seed and its number alone."""
+def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tuple[float, float]:
+    """One step, whose random numbers depend on the seed and its number alone; its loss and gradient's norm."""
     clean, sigma, noise = draw_batch(settings, crops, state.step)
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
@@ -148,12 +148,12 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> floa
     if not math.isfinite(loss.item()):
         raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with a smaller --lr")
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
+    norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     state.optimiser.step()
     state.step += 1
     for average in state.averages:
         average.update(state.model, state.step)
-    return loss.item()
+    return loss.item(), norm.item()
 
 
 def draw_batch(settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -182,15 +182,16 @@ def _record(
     state: TrainState,
     settings: TrainSettings,
     held: ImageSet,
-    losses: list[float],
+    trace: list[tuple[float, float]],
     report: Callable[[dict[str, Any]], None],
 ) -> None:
     """Checkpoint first, then the table and the exported weights."""
     out = Path(settings.out)
     write_checkpoint(state.as_dict(), out / "checkpoint.pt")
     row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
-    row |= {"loss": sum(losses) / max(len(losses), 1), "lr": learning_rate(settings, state.step)}
-    losses.clear()
+    loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
+    row |= {"loss": loss, "gradient": gradient, "lr": learning_rate(settings, state.step)}
+    trace.clear()
     for i, average in enumerate(state.averages):
         model = averaged(state.model, average)
         row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)

@@ -1,0 +1,83 @@
+"""What a sampler costs beyond its denoiser calls: 8 samples of 3x64x64.
+
+    python benchmarks/overhead.py [--milliseconds 20]
+
+The denoiser is a stack of convolutions, sized until one batched call takes the wanted time. Bare calls and sampler
+steps alternate in the same process, so that a busy machine slows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import torch
+from torch import nn
+
+from measure import print_table, seconds, store
+from snips import PROBLEMS, InverseProblem, Prior, make_operator
+from snips.samplers import langevin_steps
+from snips.schedules import geometric
+from snips.streams import Chain
+
+SHAPE, SAMPLES = (3, 64, 64), 8
+
+
+class Convolutions(Prior):
+    """Something of a chosen cost that returns numbers of the right size."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        middle = [nn.Conv2d(32, 32, 3, padding=1) for _ in range(layers)]
+        self.layers = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), *middle, nn.Conv2d(32, 3, 3, padding=1))
+        self.to(memory_format=torch.channels_last)
+
+    def denoise(self, x, sigma):
+        return self.layers(x.contiguous(memory_format=torch.channels_last)).contiguous().clamp(0, 1)
+
+
+def build_prior(wanted: float) -> Convolutions:
+    x, layers = torch.rand(SAMPLES, *SHAPE), 1
+    with torch.no_grad():
+        while True:
+            prior = Convolutions(layers)
+            if seconds(lambda: prior.denoise(x, 1.0), repeat=9, warm_up=2) >= wanted:  # noqa: B023
+                return prior
+            layers += 1
+
+
+def overhead(name: str, prior: Prior, steps: int = 60) -> dict[str, float]:
+    """Alternate a sampler step with a bare call; medians of both."""
+    options = {"kernel": torch.rand(5, 5)} if name == "deblur_kernel" else {}
+    problem = InverseProblem.simulate(make_operator(name, SHAPE, **options), torch.rand(1, *SHAPE), 0.1, seed=0)
+    chains = [Chain(0, sample) for sample in range(SAMPLES)]
+    sampler = langevin_steps(problem, prior, chains, sigmas=geometric(90, 0.01, steps), tau=1)
+    x, stepped, bare = torch.rand(SAMPLES, *SHAPE), [], []
+    for _ in range(steps):
+        started = time.perf_counter()
+        next(sampler)
+        middle = time.perf_counter()
+        with torch.no_grad():
+            prior.denoise(x, 1.0)
+        stepped.append(middle - started)
+        bare.append(time.perf_counter() - middle)
+    return {"step": median(stepped), "bare": median(bare), "overhead": median(stepped) / median(bare) - 1}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--milliseconds", type=float, default=20)
+    args = parser.parse_args()
+    prior = build_prior(args.milliseconds / 1e3)
+    results = {name: overhead(name, prior) for name in PROBLEMS}
+    print_table(
+        f"one step of 8 chains, {torch.get_num_threads()} threads",
+        ["problem", "bare call ms", "step ms", "overhead %"],
+        [[name, 1e3 * r["bare"], 1e3 * r["step"], 100 * r["overhead"]] for name, r in results.items()],
+    )
+    store("overhead", results)
+
+
+if __name__ == "__main__":
+    main()
