@@ -23,27 +23,28 @@ from snips.training.loss import psnr_table
 
 RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
 SIGMAS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
-BASE = UNetConfig(size=(64, 64))
-LIGHT = replace(BASE, block="depthwise", encoder=(2, 2, 2), decoder=(2, 2, 2))
+DEEP = UNetConfig(size=(64, 64))
+LIGHT = replace(DEEP, encoder=(2, 2, 2), decoder=(2, 2, 2))
+CONV = replace(DEEP, block="conv", encoder=(1, 1, 1), decoder=(1, 1, 1))
 
 
 @dataclass(frozen=True)
 class Trial:
-    network: UNetConfig = BASE
+    network: UNetConfig = LIGHT
     changes: tuple[tuple[str, object], ...] = ()  # of the settings
 
 
-def trial(network: UNetConfig = BASE, **changes: object) -> Trial:
+def trial(network: UNetConfig = LIGHT, **changes: object) -> Trial:
     return Trial(network, tuple(changes.items()))
 
 
 TRIALS = {
-    "depthwise": trial(LIGHT),
-    "conv": trial(),
-    "depthwise_deep": trial(replace(LIGHT, encoder=(2, 4, 4), decoder=(2, 4, 4))),
-    "depthwise_fast_lr": trial(LIGHT, lr=1.6e-3),
-    "depthwise_batch_4": trial(LIGHT, batch=4),
-    "depthwise_muon_16": trial(LIGHT, optimiser="muon", batch=16),
+    "depthwise": trial(),
+    "conv": trial(CONV),
+    "depthwise_deep": trial(DEEP),
+    "depthwise_fast_lr": trial(lr=1.6e-3),
+    "depthwise_batch_4": trial(batch=4),
+    "depthwise_muon_16": trial(optimiser="muon", batch=16),
     "depthwise_attention": trial(replace(LIGHT, attention=True)),
     "depthwise_wide": trial(replace(LIGHT, widths=(128, 256, 320))),
     "depthwise_full_resolution": trial(

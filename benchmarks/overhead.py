@@ -17,6 +17,7 @@ from torch import nn
 
 from measure import print_table, seconds, store
 from snips import PROBLEMS, InverseProblem, Prior, make_operator
+from snips.allocator import keep_freed_memory
 from snips.samplers import langevin_steps
 from snips.schedules import geometric
 from snips.streams import Chain
@@ -69,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--milliseconds", type=float, default=20)
     args = parser.parse_args()
+    keep_freed_memory()  # as the command line does
     prior = build_prior(args.milliseconds / 1e3)
     results = {name: overhead(name, prior) for name in PROBLEMS}
     print_table(

@@ -27,7 +27,7 @@ def settings(tmp_path):
     for i in range(12):
         shape = (20 + i, 24, 3)
         Image.fromarray(values.integers(0, 255, shape, dtype=np.uint8)).save(folder / f"{i}.png")
-    network = UNetConfig(channels=(1, 3), widths=(8, 8, 16))
+    network = UNetConfig(channels=(1, 3), widths=(8, 8, 16), encoder=(1, 1, 1), decoder=(1, 1, 1))
     return TrainSettings(
         (str(folder),), str(tmp_path / "run"), str(tmp_path / "cache"),
         network=network, crop=16, batch=2, warmup=2, steps=6, cooldown=3, held_out=1,

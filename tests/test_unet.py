@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
 from snips.priors.wiener import Wiener
 
-TINY = UNetConfig(channels=(1, 3), widths=(8, 8, 16))
+TINY = UNetConfig(channels=(1, 3), widths=(8, 8, 16), encoder=(1, 1, 1), decoder=(1, 1, 1))
 FIXED = dataclasses.replace(TINY, channels=(3,), size=(16, 24))
 
 

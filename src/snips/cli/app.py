@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 import snips
+from snips.allocator import keep_freed_memory
 
 out, err = Console(), Console(stderr=True)
 
@@ -52,7 +53,7 @@ VersionOption = Annotated[
 
 @app.callback()
 def _common(version: VersionOption = False) -> None:
-    pass
+    keep_freed_memory()
 
 
 def main() -> None:

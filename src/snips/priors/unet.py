@@ -35,9 +35,9 @@ class UNetConfig:
     channels: tuple[int, ...] = (3,)  # the channel counts it takes; each has its own first and last layer
     size: tuple[int, int] | None = None  # the size of aligned images (H, W), if there is one
     widths: tuple[int, ...] = (96, 192, 256)  # channels at stride 2, 4, 8
-    encoder: tuple[int, ...] = (1, 1, 1)  # blocks per level on the way down
-    decoder: tuple[int, ...] = (1, 1, 1)  # and up; at the coarsest level they follow the encoder's
-    block: str = "conv"
+    encoder: tuple[int, ...] = (2, 4, 4)  # blocks per level on the way down
+    decoder: tuple[int, ...] = (2, 4, 4)  # and up; at the coarsest level they follow the encoder's
+    block: str = "depthwise"  # a name in BLOCKS
     expansion: float = 1.0  # hidden channels of a block over its width
     patch: int = 2  # pixels are folded into channels by this factor first
     attention: bool = False  # one attention layer at the coarsest level

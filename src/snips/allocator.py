@@ -1,0 +1,26 @@
+"""One setting of the C library that makes PyTorch on Linux CPUs two to four times faster for large tensors."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+LARGEST_MMAP_THRESHOLD = 32 * 2**20  # the most that glibc accepts
+LARGEST_INT = 2**31 - 1
+
+
+def keep_freed_memory() -> bool:
+    """Ask glibc to keep freed memory for the next tensor; returns whether it agreed.
+
+    By default every large tensor is given back to the system when it is freed, and each page of the next one costs a
+    page fault. The setting holds for the whole process, so programs make it (the command line does), not the library.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return False
+    kept = mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+    return bool(kept and mallopt(M_TRIM_THRESHOLD, LARGEST_INT))
