@@ -43,7 +43,8 @@ class InstanceNormPlus(nn.Module):
         self.alpha, self.gamma = nn.Parameter(torch.empty(width)), nn.Parameter(torch.empty(width))
         self.beta = nn.Parameter(torch.zeros(width))
         if not self.alpha.is_meta:  # there it would import PyTorch's compiler, which takes seconds
-            nn.init.normal_(self.alpha, 1.0, 0.02), nn.init.normal_(self.gamma, 1.0, 0.02)
+            nn.init.normal_(self.alpha, 1.0, 0.02)
+            nn.init.normal_(self.gamma, 1.0, 0.02)
 
     def forward(self, x: Tensor) -> Tensor:
         means = x.mean((2, 3))  # (B, C)
