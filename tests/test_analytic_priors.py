@@ -56,6 +56,15 @@ def test_one_sigma_for_each_image(mixture):
         mixture.denoise(x, sigmas[:2])
 
 
+def test_precision_follows_the_image(mixture):
+    """An exact prior is exact in the precision of what it is given, whatever it was given before."""
+    x = mixture.sample(2, seed=5)
+    expected = mixture.denoise(x, 0.3)
+    single = mixture.denoise(x.float(), 0.3)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(mixture.denoise(x, 0.3), expected, rtol=0, atol=1e-14)
+
+
 def test_sample_moments(mixture):
     """40,000 draws against mean and covariance; 5 standard errors (false alarms: fewer than 1 in 1,000)."""
     draws = mixture.sample(40_000, seed=0).flatten(1)

@@ -107,3 +107,27 @@ def test_noise_is_not_an_image(data, tmp_path_factory):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="cannot be read as an image"):
         load_image(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
+def test_mutated_files_never_crash(kind, tmp_path):
+    """1,000 files with random bytes changed: an image of finite values, or one clear line."""
+    random, whole, path = np.random.default_rng(1), np.frombuffer(encoded(kind), np.uint8), tmp_path / "mutated"
+    refused = 0
+    for _ in range(1000):
+        mutated = whole.copy()
+        places = random.integers(0, len(whole), random.integers(1, 30))
+        mutated[places] = random.integers(0, 256, len(places))
+        path.write_bytes(mutated.tobytes())
+        try:
+            x = load_image(path)
+        except ValueError as error:
+            refused += 1
+            assert "\n" not in str(error)
+        else:
+            assert x.ndim == 4
+            assert torch.isfinite(x).all()
+            assert x.min() >= 0
+            assert x.max() <= 1
+    assert refused > 0

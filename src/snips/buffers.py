@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class ExactBuffers(nn.Module):
-    """A module that works in float32 by default and in full float64 precision after `.double()`.
+    """A module that works in PyTorch's default precision, float32, and in full float64 precision after `.double()`.
 
     A plain buffer that was rounded to float32 would keep its rounding errors when cast back.
     """
@@ -20,7 +20,14 @@ class ExactBuffers(nn.Module):
 
     def register_exact(self, name: str, value: Tensor) -> None:
         self._exact[name] = value.detach().to(device="cpu", dtype=torch.float64)
-        self.register_buffer(name, value.detach().to(torch.float32), persistent=False)
+        self.register_buffer(name, value.detach().to(torch.get_default_dtype()), persistent=False)
+
+    def follow(self, like: Tensor) -> None:
+        """Take the precision and the device of a tensor; nothing is lost on the way down and up again."""
+        name = next(iter(self._exact))
+        buffer = getattr(self, name)
+        if buffer.dtype != like.dtype or buffer.device != like.device:
+            self.to(device=like.device, dtype=like.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ExactBuffers:
         super()._apply(fn, recurse)

@@ -113,7 +113,7 @@ def restore(
         "sampler": sampler,
         "sampler_options": {k: v.tolist() if isinstance(v, Tensor) else v for k, v in sampler_options.items()},
         "seed": seed,
-        "prior": getattr(prior, "name", type(prior).__name__),
+        "prior": getattr(prior, "name", "") or type(prior).__name__,
         "seconds": round(time.perf_counter() - started, 3),
         "threads": torch.get_num_threads(),
     }

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import snips
@@ -39,7 +40,8 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
         tensors |= {"samples": restoration.samples, "y": restoration.problem.y}
         if restoration.problem.truth is not None:
             tensors["truth"] = restoration.problem.truth
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, work / "samples.safetensors")
+        stored = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+        (work / "samples.safetensors").write_bytes(to_bytes(stored))
         (work / "result.json").write_text(json.dumps(_description(restoration, recipe), indent=2) + "\n")
         _write_pictures(restoration, work)
     return folder

@@ -13,7 +13,7 @@ from rich.table import Table
 from snips import measurements
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
-from snips.priors import Prior, StationaryGaussian
+from snips.priors import Prior, StationaryGaussian, load_prior
 from snips.problems import PROBLEMS, InverseProblem
 from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS
@@ -36,7 +36,7 @@ def restore_command(
     problem: ProblemOption = "denoise",
     sigma: SigmaOption = 0.1,
     simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
-    prior: Annotated[str, typer.Option(help="The prior: see `snips priors`, or a file.")] = "gaussian",
+    prior: Annotated[str, typer.Option(help="`gaussian`, a name from `snips priors`, or a file.")] = "gaussian",
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
     preset: Annotated[str, typer.Option(help="The paper's settings for: " + ", ".join(PRESETS))] = "celeba",
     levels: Annotated[int | None, typer.Option(help="Number of noise levels, instead of the preset's.")] = None,
@@ -136,9 +136,9 @@ def _problem(
 
 
 def _prior(name: str, problem: InverseProblem) -> Prior:
-    if name != "gaussian":
-        raise ValueError(unknown_name("prior", name, ["gaussian"]))
-    return StationaryGaussian.natural(problem.operator.image_shape)
+    if name == "gaussian":
+        return StationaryGaussian.natural(problem.operator.image_shape)
+    return load_prior(name).to(problem.y.device)
 
 
 def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:

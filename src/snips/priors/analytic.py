@@ -85,6 +85,7 @@ class GaussianMixture(ExactBuffers, Prior):
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """sum_k p(k | x) [mu_k + C_k (C_k + sigma^2 I)^-1 (x - mu_k)]."""
+        self.follow(x)
         eigenvalues, eigenvectors = self.eigen()
         rotated = self._rotate(x)  # (K, B, N)
         total = eigenvalues[:, None] + per_image(sigma, x.flatten(1)) ** 2  # (K, B or 1, N)
@@ -95,6 +96,7 @@ class GaussianMixture(ExactBuffers, Prior):
 
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x) for x (B, C, H, W) -> (B,)."""
+        self.follow(x)
         eigenvalues, _ = self.eigen()
         if (eigenvalues <= 1e-14 * eigenvalues.max()).any():
             raise ValueError("the covariance is singular, so there is no density")

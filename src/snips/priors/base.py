@@ -14,6 +14,8 @@ class Prior(nn.Module):
         grad log p_sigma(x) = (E[x_clean | x] - x) / sigma^2.
     """
 
+    name: str = ""  # for people and for result.json; the class's where empty
+
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """E[x_clean | x_clean + sigma n = x] for x (B, C, H, W); sigma is a number, a () or a (B,) tensor."""
         raise NotImplementedError

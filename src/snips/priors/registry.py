@@ -57,7 +57,7 @@ def load_prior(name_or_path: str | os.PathLike[str]) -> Prior:
     if path.suffix.lower() not in FILE_KINDS:
         raise ValueError(f"{path} is no prior: a file of one ends in {', '.join(FILE_KINDS)}")
     prior = _load(FILE_KINDS[path.suffix.lower()], path)
-    prior.name = given if given in BUNDLED else path.name  # pyright: ignore[reportArgumentType]
+    prior.name = given if given in BUNDLED else path.name
     return prior.eval().requires_grad_(False)
 
 

@@ -70,6 +70,7 @@ class StationaryGaussian(ExactBuffers, Prior):
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """The Wiener filter: each coefficient is multiplied by P / (P + sigma^2)."""
+        self.follow(x)
         gain = self.variances / (self.variances + per_image(sigma, x) ** 2)
         return self._filter(x - self.mean_image, gain) + self.mean_image
 

@@ -21,6 +21,7 @@ _OVERRIDES = {
     "crop": int,
     "prepare": str,
     "optimiser": str,
+    "warmup": int,
     "init": str,
 }
 
@@ -31,7 +32,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("data", "out", "cache"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=None)
+    for name in ("compile", "tensorboard"):
+        parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=None)
     for name, kind in _OVERRIDES.items():
         parser.add_argument(f"--{name}", type=kind)
     return parser

@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +15,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
-from snips.training.checkpoint import read_checkpoint, write_checkpoint
-from snips.training.data import Crops, ImageSet, held_out_crops, load_images
+from snips.priors.unet import UNet, load_unet
+from snips.training.checkpoint import read_checkpoint
+from snips.training.data import Crops, ImageSet, load_images
+from snips.training.distributed import average_gradients, processes, rank, world
 from snips.training.ema import PowerAverage
-from snips.training.loss import NoiseLevels, denoising_loss, psnr_table
+from snips.training.loss import denoising_loss
 from snips.training.optim import OPTIMISERS
+from snips.training.record import Log, make_log, record
+from snips.training.settings import TrainSettings
 
-SIGMAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # of the held-out table
 FIT_IMAGES = 4096  # for the linear branch
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """A run. Given again with the same `out` it goes on; only `network` may not change on the way."""
-
-    folders: tuple[str, ...]
-    out: str
-    cache: str
-    prepare: str = "none"  # a name in data.PREPARE
-    network: UNetConfig = field(default_factory=UNetConfig)
-    levels: NoiseLevels = field(default_factory=NoiseLevels)
-    crop: int = 64
-    batch: int = 8
-    optimiser: str = "adam"
-    lr: float = 8e-4
-    clip: float = 1.0  # largest norm of the gradient
-    warmup: int = 300  # steps of growing learning rate
-    steps: int | None = None  # the last step; None trains until killed
-    cooldown: int = 0  # steps before the last in which the learning rate falls to 0
-    averages: tuple[float, ...] = (16.97, 6.94)  # exponents of the weight averages; the first is exported
-    seed: int = 0
-    minutes: float = 10.0  # between checkpoints
-    held_out: int = 64  # images in the held-out table
-    compile: bool = False  # fuse the network's small operations; needs a C++ compiler
-    init: str | None = None  # weights to start from, where there is no checkpoint
 
 
 @dataclass
 class TrainState:
+    """All that changes during a run."""
+
     model: UNet
     optimiser: torch.optim.Optimizer
     averages: list[PowerAverage]
     step: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # spent in steps, over all sessions
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -71,36 +49,36 @@ class TrainState:
         }
 
 
-def train(settings: TrainSettings, log: Callable[[dict[str, Any]], None] | None = None) -> TrainState:
-    """Train until `settings.steps`, or for ever; returns the last state."""
-    out = Path(settings.out)
-    out.mkdir(parents=True, exist_ok=True)
-    images, held = load_images(settings.folders, settings.prepare, settings.cache)
-    crops = Crops(images, settings.crop)
-    state = start(settings, crops)
-    report = log or _append_to(out / "log.jsonl")
-    report({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})
-    run(state, settings, crops, held, report)
+OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
+
+
+def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
+    """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
+    Path(settings.out).mkdir(parents=True, exist_ok=True)
+    with processes():
+        images, held = load_images(settings.folders, settings.prepare, settings.cache)
+        crops = Crops(images, settings.crop)
+        state = start(settings, crops)
+        log = make_log(settings) if rank() == 0 else lambda row: None
+        log({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})
+        _run(state, settings, crops, held, log, on_step or (lambda state, loss: None))
     return state
 
 
-def run(
-    state: TrainState,
-    settings: TrainSettings,
-    crops: Crops,
-    held: ImageSet,
-    report: Callable[[dict[str, Any]], None],
-) -> None:
+def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSet, log: Log, on_step: OnStep) -> None:
     trace: list[tuple[float, float]] = []  # loss and gradient of each step since the last checkpoint
     clock = saved = time.monotonic()
     while settings.steps is None or state.step < settings.steps:
         trace.append(train_step(state, settings, crops))
         state.seconds += time.monotonic() - clock
         clock = time.monotonic()
-        if clock - saved >= 60 * settings.minutes:
-            _record(state, settings, held, trace, report)
+        on_step(state, trace[-1][0])
+        if rank() == 0 and clock - saved >= 60 * settings.minutes:
+            record(state, settings, held, trace, log)
+            trace.clear()
             clock = saved = time.monotonic()
-    _record(state, settings, held, trace, report)
+    if rank() == 0:
+        record(state, settings, held, trace, log)
 
 
 def start(settings: TrainSettings, crops: Crops) -> TrainState:
@@ -121,10 +99,17 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
 
 def _new_model(settings: TrainSettings, crops: Crops) -> UNet:
     if settings.init is not None:
-        return load_unet(settings.init)
+        return _given_model(settings)
     model = UNet(settings.network)
     for channels in settings.network.channels:
         model.fit_linear(crops.draw(FIT_IMAGES, channels, keyed(settings.seed, -1)))
+    return model
+
+
+def _given_model(settings: TrainSettings) -> UNet:
+    model = load_unet(str(settings.init))
+    if model.config != settings.network:
+        raise ValueError(f"{settings.init} is of another network ({model.config}); train it as it is or leave it")
     return model
 
 
@@ -146,8 +131,9 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     state.optimiser.zero_grad(set_to_none=True)
     loss = denoising_loss(state.model, clean, noise, sigma)
     if not math.isfinite(loss.item()):
-        raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with a smaller --lr")
+        raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with less --lr")
     loss.backward()
+    average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     state.optimiser.step()
     state.step += 1
@@ -157,9 +143,9 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
 
 
 def draw_batch(settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Clean images, noise levels and noise of one step."""
-    random = keyed(settings.seed, step)
-    kinds = settings.network.channels
+    """Clean images, noise levels and noise of one step of this process."""
+    random = keyed(settings.seed, step * world() + rank())
+    kinds = settings.mix or settings.network.channels
     channels = kinds[int(torch.randint(len(kinds), (), generator=random))]
     clean = crops.draw(settings.batch, channels, random)
     sigma = settings.levels.draw(settings.batch, random)
@@ -176,48 +162,3 @@ def learning_rate(settings: TrainSettings, step: int) -> float:
     """Warm-up, a plateau of any length, and a linear descent to zero if an end is set."""
     left = math.inf if settings.steps is None else settings.steps - step
     return settings.lr * min(1.0, (step + 1) / settings.warmup, left / max(settings.cooldown, 1))
-
-
-def _record(
-    state: TrainState,
-    settings: TrainSettings,
-    held: ImageSet,
-    trace: list[tuple[float, float]],
-    report: Callable[[dict[str, Any]], None],
-) -> None:
-    """Checkpoint first, then the table and the exported weights."""
-    out = Path(settings.out)
-    write_checkpoint(state.as_dict(), out / "checkpoint.pt")
-    row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
-    loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
-    row |= {"loss": loss, "gradient": gradient, "lr": learning_rate(settings, state.step)}
-    trace.clear()
-    for i, average in enumerate(state.averages):
-        model = averaged(state.model, average)
-        row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
-        if i == 0:
-            save_unet(model, out / "weights.safetensors", row)
-    report(row)
-
-
-def averaged(model: UNet, average: PowerAverage) -> UNet:
-    """A copy of the network with the averaged weights."""
-    copy = UNet(model.config).eval().requires_grad_(False)
-    copy.load_state_dict(model.state_dict())
-    average.copy_to(copy)
-    return copy
-
-
-def held_out_table(model: UNet, settings: TrainSettings, held: ImageSet) -> dict[str, dict[str, float]]:
-    """PSNR by number of channels and by sigma."""
-    kinds = model.config.channels
-    crops = {c: held_out_crops(held, settings.crop, settings.held_out, c) for c in kinds}
-    return {str(c): psnr_table(model, crops[c], SIGMAS) for c in kinds}
-
-
-def _append_to(path: Path) -> Callable[[dict[str, Any]], None]:
-    def append(row: dict[str, Any]) -> None:
-        with open(path, "a") as file:
-            file.write(json.dumps(row) + "\n")
-
-    return append

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from snips.priors.unet import UNetConfig
-from snips.training.loop import TrainSettings
+from snips.training.settings import TrainSettings
 
 
 def faces(data: str, out: str, cache: str) -> TrainSettings:
@@ -20,7 +20,7 @@ def natural(data: str, out: str, cache: str) -> TrainSettings:
     """Photographs of any content and size, grey or colour; `data` holds bsds500, scenes and bedrooms."""
     folders = tuple(str(Path(data) / name) for name in ("bsds500/train", "scenes/train", "bedrooms"))
     network = UNetConfig(channels=(1, 3))
-    return TrainSettings(folders, out, cache, network=network, compile=True)
+    return TrainSettings(folders, out, cache, network=network, mix=(1, 3, 3), compile=True)
 
 
 def custom(data: str, out: str, cache: str) -> TrainSettings:

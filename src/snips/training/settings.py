@@ -1,0 +1,36 @@
+"""All there is to choose about a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from snips.priors.unet import UNetConfig
+from snips.training.loss import NoiseLevels
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """A run. Given again with the same `out` it goes on; only `network` may not change on the way."""
+
+    folders: tuple[str, ...]
+    out: str
+    cache: str
+    prepare: str = "none"  # a name in data.PREPARE
+    network: UNetConfig = field(default_factory=UNetConfig)
+    levels: NoiseLevels = field(default_factory=NoiseLevels)
+    mix: tuple[int, ...] = ()  # channel counts to draw from, repeated at will; empty: those of the network
+    crop: int = 64
+    batch: int = 8  # images per step and process
+    optimiser: str = "adam"  # a name in optim.OPTIMISERS
+    lr: float = 8e-4
+    clip: float = 1.0  # largest norm of the gradient
+    warmup: int = 300  # steps of growing learning rate
+    steps: int | None = None  # the last step; None trains until killed
+    cooldown: int = 0  # steps before the last in which the learning rate falls to 0
+    averages: tuple[float, ...] = (16.97, 6.94)  # exponents of the weight averages; the first is exported
+    seed: int = 0
+    minutes: float = 10.0  # between checkpoints
+    held_out: int = 64  # images in the held-out table
+    compile: bool = False  # fuse the network's small operations; needs a C++ compiler
+    tensorboard: bool = False  # besides log.jsonl
+    init: str | None = None  # weights to start from, where there is no checkpoint
