@@ -6,7 +6,7 @@ import torch
 
 from snips import operators as ops
 from snips.operators import kernels
-from snips.operators.subsampled import cartesian_mask
+from snips.operators.masks import cartesian_mask
 
 SHAPES = [(1, 7, 9), (3, 8, 8), (2, 6, 4), (4, 5, 5), (1, 1, 6), (3, 16, 8)]
 

@@ -1,5 +1,6 @@
 """Training: the same run whether stopped or not, checkpoints that survive a full disk, readable errors."""
 
+import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,8 @@ from snips.training import TrainSettings, train
 from snips.training.checkpoint import read_checkpoint, write_checkpoint
 from snips.training.data import Crops, celeba64, load_images, split_files
 from snips.training.ema import PowerAverage
-from snips.training.loop import keyed, learning_rate, start, train_step
-from snips.training.loss import NoiseLevels
+from snips.training.loop import draw_batch, keyed, learning_rate, start
+from snips.training.loss import NoiseLevels, denoising_loss
 from snips.training.optim import orthogonal
 
 
@@ -39,34 +40,76 @@ def weights(state):
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "muon"])
-def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, optimiser, monkeypatch):
+def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, optimiser):
     settings = replace(settings, optimiser=optimiser)
     whole = train(settings)
     broken = replace(settings, out=str(tmp_path / "broken"), minutes=0)
-    monkeypatch.setattr("snips.training.loop.train_step", _stop_after(4))
+
+    def kill(state, loss):
+        if state.step == 4:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        train(broken)
-    monkeypatch.undo()
+        train(broken, kill)
+    assert read_checkpoint(tmp_path / "broken" / "checkpoint.pt")["step"] == 3
     resumed = train(broken)
     assert resumed.step == whole.step == 6
     assert torch.equal(weights(whole), weights(resumed))
 
 
-def _stop_after(last):
-    def step(state, settings, crops):
-        if state.step == last:
-            raise KeyboardInterrupt
-        return train_step(state, settings, crops)
-
-    return step
-
-
-def test_training_lowers_the_loss_and_leaves_log_and_weights(settings, tmp_path):
+def test_training_leaves_log_weights_and_picture(settings, tmp_path):
     train(replace(settings, steps=3))
     rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert [row["event"] for row in rows] == ["start", "checkpoint"]
     assert set(rows[-1]["psnr_16.97"]) == {"1", "3"}
+    assert Image.open(tmp_path / "run" / "examples.png").width == 16  # one held-out image
     assert load_unet(tmp_path / "run" / "weights.safetensors").config == settings.network
+
+
+def test_two_processes_take_the_mean_gradient(settings, tmp_path):
+    settings = replace(settings, steps=2)
+    context = torch.multiprocessing.get_context("spawn")
+    ranks = [context.Process(target=_train_as, args=(settings, rank, str(tmp_path / "meet"))) for rank in (0, 1)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(120)
+    assert [process.exitcode for process in ranks] == [0, 0]
+    reached = read_checkpoint(tmp_path / "run" / "checkpoint.pt")["model"]
+    for name, value in _trained_on_pairs(settings).state_dict().items():
+        torch.testing.assert_close(reached[name], value, rtol=1e-4, atol=1e-5)
+
+
+def _train_as(settings, rank, meeting):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    train(settings)
+    torch.distributed.destroy_process_group()
+
+
+def _trained_on_pairs(settings):
+    """What two processes should reach: steps on the mean of two batches' gradients."""
+    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
+    crops = Crops(images, settings.crop)
+    state = start(replace(settings, out="/nonexistent"), crops)
+    for step in range(settings.steps):
+        state.optimiser.zero_grad()
+        for part in (0, 1):
+            clean, sigma, noise = draw_batch(settings, crops, 2 * step + part)
+            (denoising_loss(state.model, clean, noise, sigma) / 2).backward()
+        for group in state.optimiser.param_groups:
+            group["lr"] = learning_rate(settings, step)
+        state.optimiser.step()
+    return state.model
+
+
+def test_tensorboard_is_optional(settings):
+    if importlib.util.find_spec("tensorboard") is None:
+        with pytest.raises(ValueError, match=r"snips\[train\]"):
+            train(replace(settings, tensorboard=True, steps=1))
+    else:
+        train(replace(settings, tensorboard=True, steps=1))
+        assert list(Path(settings.out).glob("events*"))
 
 
 def test_init_continues_from_weights(settings, tmp_path):

@@ -25,7 +25,7 @@ from snips.operators import (
     kernels,
 )
 from snips.operators.base import Recipe, checked_image_shape
-from snips.operators.subsampled import cartesian_mask, default_inpainting_mask
+from snips.operators.masks import cartesian_mask, default_inpainting_mask
 from snips.streams import Chain, Streams
 
 Shape = tuple[int, int, int]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from snips.operators.base import LinearOperator, check_memory, checked_image_shape, reciprocal
+from snips.operators.masks import checked_mask
 from snips.operators.transforms import dct, hadamard, idct
 
 
@@ -196,37 +197,6 @@ def mirrored(spectrum: Tensor) -> Tensor:
     return spectrum.flip(-2, -1).roll((1, 1), (-2, -1))
 
 
-def cartesian_mask(height: int, width: int, acceleration: float = 4, centre: float = 0.08, seed: int = 0) -> Tensor:
-    """Whole columns of k-space: all in the central part, and random ones up to 1 / acceleration of them.
-
-    (height, width), True = measured, zero frequency at [0, 0].
-    """
-    if not (acceleration >= 1 and 0 <= centre <= 1):
-        raise ValueError(f"need acceleration >= 1 and 0 <= centre <= 1, not {acceleration} and {centre}")
-    order = torch.fft.fftfreq(width, dtype=torch.float64).abs().argsort(stable=True)
-    central = max(1, round(centre * width))
-    wanted = max(central, round(width / acceleration))
-    outside = order[central:]
-    random = torch.Generator().manual_seed(seed)
-    chosen = outside[torch.randperm(len(outside), generator=random)[: wanted - central]]
-    columns = torch.zeros(width, dtype=torch.bool)
-    columns[order[:central]] = True
-    columns[chosen] = True
-    return columns.expand(height, width).clone()
-
-
-def checked_mask(mask: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
-    """A boolean mask of shape (1, H, W) or (C, H, W), or a clear error."""
-    mask = torch.as_tensor(mask)
-    mask = mask[None] if mask.ndim == 2 else mask
-    allowed = (image_shape, (1, *image_shape[1:]))
-    if tuple(mask.shape) not in allowed:
-        raise ValueError(f"the mask has shape {tuple(mask.shape)}; an image {image_shape} needs one of {allowed}")
-    if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
-        raise ValueError("the mask must hold True and False, or 1 and 0 (1 = seen)")
-    return mask.to(torch.bool)
-
-
 def choose_transform(transform: str, pixels: int) -> str:
     power_of_two = pixels & (pixels - 1) == 0
     if transform == "auto":
@@ -247,10 +217,3 @@ def random_orthogonal(size: int, random: torch.Generator) -> Tensor:
     )
     Q, R = torch.linalg.qr(torch.randn(size, size, generator=random, dtype=torch.float64))
     return Q * R.diagonal().sign()
-
-
-def default_inpainting_mask(height: int, width: int) -> Tensor:
-    """The lowest 20 of every 64 rows are hidden, as in the authors' code."""
-    mask = torch.ones(height, width, dtype=torch.bool)
-    mask[height - height * 20 // 64 :] = False
-    return mask

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
-from torch import nn
 from torch import distributed as dist
+from torch import nn
 from torch.nn.utils import parameters_to_vector
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -31,6 +34,18 @@ def rank() -> int:
 
 def world() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def first_alone(action: Callable[[], T]) -> T:
+    """The first process acts, then the others: what it caches, they find."""
+    if world() == 1:
+        return action()
+    if rank() > 0:
+        dist.barrier()
+    result = action()
+    if rank() == 0:
+        dist.barrier()
+    return result
 
 
 def average_gradients(model: nn.Module) -> None:

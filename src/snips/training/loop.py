@@ -18,7 +18,7 @@ from torch import Tensor
 from snips.priors.unet import UNet, load_unet
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, ImageSet, load_images
-from snips.training.distributed import average_gradients, processes, rank, world
+from snips.training.distributed import average_gradients, first_alone, processes, rank, world
 from snips.training.ema import PowerAverage
 from snips.training.loss import denoising_loss
 from snips.training.optim import OPTIMISERS
@@ -56,7 +56,7 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
     Path(settings.out).mkdir(parents=True, exist_ok=True)
     with processes():
-        images, held = load_images(settings.folders, settings.prepare, settings.cache)
+        images, held = first_alone(lambda: load_images(settings.folders, settings.prepare, settings.cache))
         crops = Crops(images, settings.crop)
         state = start(settings, crops)
         log = make_log(settings) if rank() == 0 else lambda row: None
