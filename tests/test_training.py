@@ -62,10 +62,12 @@ def test_training_leaves_log_weights_and_picture(settings, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert [row["event"] for row in rows] == ["start", "checkpoint"]
     assert set(rows[-1]["psnr_16.97"]) == {"1", "3"}
-    assert Image.open(tmp_path / "run" / "examples.png").width == 16  # one held-out image
+    with Image.open(tmp_path / "run" / "examples.png") as picture:
+        assert picture.size == (16, 7 * 16)  # one held-out image: clean, three times noisy and denoised
     assert load_unet(tmp_path / "run" / "weights.safetensors").config == settings.network
 
 
+@pytest.mark.slow
 def test_two_processes_take_the_mean_gradient(settings, tmp_path):
     settings = replace(settings, steps=2)
     context = torch.multiprocessing.get_context("spawn")

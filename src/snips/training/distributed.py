@@ -10,7 +10,6 @@ from typing import TypeVar
 import torch
 from torch import distributed as dist
 from torch import nn
-from torch.nn.utils import parameters_to_vector
 
 T = TypeVar("T")
 
@@ -49,12 +48,18 @@ def first_alone(action: Callable[[], T]) -> T:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Replace each gradient by its mean over all processes; one message for all of them."""
+    """Replace each gradient by its mean over all processes; one message for all of them.
+
+    A parameter that no process used keeps no gradient, as in one process, so that the optimiser leaves it alone.
+    """
     if world() == 1:
         return
-    gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in model.parameters()]
-    whole = parameters_to_vector(gradients)
-    dist.all_reduce(whole)
-    parts = whole.div_(world()).split([g.numel() for g in gradients])
-    for p, part in zip(model.parameters(), parts, strict=True):
-        p.grad = part.view(p.shape)
+    parameters = list(model.parameters())
+    used = torch.tensor([float(p.grad is not None) for p in parameters])
+    flat = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in parameters]
+    message = torch.cat([*flat, used.to(flat[0])])
+    dist.all_reduce(message)
+    *means, used = message.split([*(f.numel() for f in flat), len(flat)])
+    for p, mean, count in zip(parameters, means, used.tolist(), strict=True):
+        if count:
+            p.grad = torch.empty_like(p).copy_((mean / world()).view(p.shape))
