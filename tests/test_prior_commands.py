@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 from ncsnv2_cases import KINDS, published_file
@@ -103,3 +105,47 @@ def test_convert_on_a_full_disk_leaves_no_part(tmp_path):
     assert f"{target} cannot be written" in refused(result)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c.pth", "c.safetensors"]
     assert target.read_text() == "precious"
+
+
+def test_train_then_use_the_weights(tmp_path):
+    """A few steps on noise: the run leaves weights that `restore` takes, and the same command goes on."""
+    random = np.random.default_rng(0)
+    (tmp_path / "photos").mkdir()
+    for i in range(4):
+        pixels = random.integers(0, 255, (20, 24, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{i}.png")
+    command = [
+        "train",
+        "--data",
+        str(tmp_path / "photos"),
+        "--out",
+        str(tmp_path / "run"),
+        "--crop",
+        "16",
+        "--batch",
+        "2",
+    ]
+    for steps in ("1", "3"):
+        result = CliRunner().invoke(app, [*command, "--steps", steps, "--json"])
+        assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["step"] == 3
+    weights = json.loads(result.stdout)["weights"]
+    arguments = ["--prior", weights, "--out", str(tmp_path / "restored"), "--levels", "3", "--samples", "2"]
+    result = CliRunner().invoke(app, ["restore", str(tmp_path / "photos" / "0.png"), *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["settings"]["prior"] == "weights.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "nowhere"], "holds 0 images"),
+        (["--data", "nowhere", "--preset", "fases"], "did you mean faces"),
+        (["--data", "nowhere", "--preset", "faces"], "holds 0 images"),
+    ],
+)
+def test_train_refuses_bad_input(arguments, message, tmp_path):
+    result = CliRunner().invoke(app, ["train", "--out", str(tmp_path / "run"), *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -21,7 +21,7 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, FloatingPointError) as error:
             message = " ".join(str(error).split())
             err.print(f"snips: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(2) from error
