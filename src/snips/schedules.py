@@ -25,3 +25,24 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
     if (values.diff() > 0).any():
         raise ValueError("noise levels (sigmas) must fall from the first to the last")
     return values.tolist()
+
+
+FEWEST_CALLS = 4  # of the fast sampler
+FINEST, FINE = 0.002, 0.01  # the last noise level lies between
+
+
+def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
+    """The noise level of each of nfe calls; a level that is repeated is corrected there.
+
+    Args:
+        spread: the largest standard deviation that y may leave open.
+        shown: sigma_0 / s_max; below this level of noise no measured coordinate is hidden.
+    """
+    last = min(FINE, max(shown / 2, FINEST))
+    first = max(3 * spread, 4 * last)
+    levels = geometric(first, last, max(2, nfe // 3)).tolist()
+    extra = nfe - len(levels)
+    out = []
+    for i, level in enumerate(levels):
+        out += [level] * (1 + extra * (i + 1) // len(levels) - extra * i // len(levels))
+    return out

@@ -1,0 +1,112 @@
+"""What y tells about unmeasured directions while the annealing noise still hides the measured ones.
+
+Where s sigma > sigma_0 a noisy image knows less of x than y does: it holds y_bar / s with noise of variance sigma^2
+instead of (sigma_0 / s)^2. The rest of what y tells is worth one more look at x_bar, of precision
+
+    S^2 = s^2 / sigma_0^2 - 1 / sigma^2      and value      y_e = y_bar / s - (x_bar - y_bar / s) / (S sigma)^2.
+
+If x given the noisy image were N(D, C), that look would move the denoised image D by the least delta in
+
+    delta^T C^-1 delta + |S (y_e - D - delta)|^2.
+
+C is that of a Gaussian model of photographs, so the move is approximate. It fades by itself, S -> 0 as s sigma -> sigma_0,
+and the levels below, where nothing is hidden, target the exact posterior.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from snips.operators.base import LinearOperator
+from snips.operators.transforms import dct, idct
+from snips.priors.stationary import NATURAL_COLOURS
+from snips.samplers.conditional import Coordinates, Level
+
+STEPS = 5  # of conjugate gradients
+SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
+POWER = 1e-3  # of a photograph's cosine coefficients, POWER / f^2 with f in cycles per pixel
+BRIGHTNESS = 0.05  # the variance of the mean of all pixels
+
+
+class Photographs:
+    """N(1/2, C): power falls with the square of the frequency in the cosine basis, and colours move together."""
+
+    def __init__(self, operator: LinearOperator) -> None:
+        channels, height, width = operator.image_shape
+        s = operator.singular_values
+        vertical, horizontal = torch.arange(height) / (2 * height), torch.arange(width) / (2 * width)
+        f2 = vertical[:, None] ** 2 + horizontal**2
+        power = torch.where(f2 > 0, POWER / f2.clamp(min=1e-12), BRIGHTNESS * height * width)
+        colours = torch.tensor(NATURAL_COLOURS) if channels == 3 else torch.eye(channels)
+        variances, rotation = torch.linalg.eigh(colours.double())
+        self.rotation = rotation.to(s)  # (C, C)
+        self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
+
+    def filter(self, x: Tensor, gain: Tensor) -> Tensor:
+        """Multiply x (B, C, H, W) by gain (C, H, W) in the basis where C is diagonal."""
+        cosines = dct(dct(torch.einsum("cd,bchw->bdhw", self.rotation, x)).mT).mT
+        filtered = idct(idct((gain * cosines).mT).mT)
+        return torch.einsum("cd,bdhw->bchw", self.rotation, filtered)
+
+    def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:
+        """The largest standard deviation along directions that y tells little of, by power iteration.
+
+        L = the largest eigenvalue of C^1/2 V diag(sigma_0^2 / (sigma_0^2 + s^2 L)) V^T C^1/2.
+        """
+        root, largest = self.variances.sqrt(), float(self.variances.max())
+        x = torch.randn(1, *operator.image_shape, generator=torch.Generator().manual_seed(0)).to(root)
+        for _ in range(steps):
+            x = x / x.norm().clamp(min=1e-30)
+            weight = torch.where(s > 0, sigma_0**2 / (sigma_0**2 + s**2 * largest).clamp(min=1e-300), 1).to(root)
+            x = self.filter(operator.V(weight * operator.Vt(self.filter(x, root))), root)
+            largest = float(x.norm())
+        return largest**0.5
+
+
+class Guide:
+    """Moves denoised images to what y tells of the hidden coordinates; everything in the SVD basis."""
+
+    def __init__(self, coordinates: Coordinates, model: Photographs) -> None:
+        self.coordinates, self.model = coordinates, model
+
+    def __call__(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
+        sharpness = self._sharpness(level)
+        if not sharpness.any():
+            return denoised_bar
+        H, sigma = self.coordinates.operator, level.sigma
+        variances = self.model.variances
+        root = (variances * sigma**2 / (variances + sigma**2)).sqrt()  # C^1/2, as C^-1 = (prior's)^-1 + sigma^-2
+        look = sharpness * (level.pull - denoised_bar)  # S (y_e - D), and y_bar / s is level.pull here
+        look = look - torch.where(sharpness > 0, (x_bar - level.pull) / (sharpness * sigma**2), 0)
+
+        def apply(u: Tensor) -> Tensor:
+            return u + self.model.filter(H.V(sharpness**2 * H.Vt(self.model.filter(u, root))), root)
+
+        # delta = C^1/2 u with (I + C^1/2 V S^2 V^T C^1/2) u = C^1/2 V S (y_e - D): real also where V is not
+        u = conjugate_gradients(apply, self.model.filter(H.V(sharpness * look), root), STEPS)
+        return denoised_bar + H.Vt(self.model.filter(u, root))
+
+    def _sharpness(self, level: Level) -> Tensor:
+        """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""
+        s, sigma, sigma_0 = self.coordinates.s, level.sigma, self.coordinates.sigma_0
+        r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
+        relative = (r2 - 1).clamp(max=SHARPEST**2)  # (S sigma)^2
+        return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
+
+
+def conjugate_gradients(apply, b: Tensor, steps: int) -> Tensor:
+    """An approximate solution of apply(x) = b for each row of b (B, ...) on its own."""
+
+    def dot(u: Tensor, v: Tensor) -> Tensor:
+        return (u * v).flatten(1).sum(1).clamp(min=torch.finfo(b.dtype).tiny).reshape(-1, *[1] * (b.ndim - 1))
+
+    x, residual, direction = torch.zeros_like(b), b, b
+    energy = dot(residual, residual)
+    for _ in range(steps):
+        image = apply(direction)
+        step = energy / dot(direction, image)
+        x, residual = x + step * direction, residual - step * image
+        previous, energy = energy, dot(residual, residual)
+        direction = residual + energy / previous * direction
+    return x
