@@ -130,7 +130,7 @@ def test_existing_output_is_kept(image, tmp_path):
         (["-p", "inpaint", "--mask", "nothing.png"], "no image file"),
         (["-o", "width"], "name=value"),
         (["-p", "deblur_uniform", "-o", "with=3"], "cannot take with=3"),
-        (["-p", "deblur_uniform", "-o", "width=wide"], "cannot take width"),
+        (["-p", "deblur_uniform", "-o", "width=wide"], "whole number"),
         (["--samples", "0"], "samples must be"),
         (["--levels", "0"], "at least one level"),
         (["--preset", "celebs"], "did you mean celeba"),

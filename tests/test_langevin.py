@@ -318,6 +318,8 @@ def test_a_broken_prior_is_named(result, message, three_images):
         {"sigmas": torch.tensor([float("nan")])},
         {"c": 0.0},
         {"tau": 0},
+        {"tau": 1.5},
+        {"samples": 1.5},
         {"samples": 0},
         {"step": "newtno"},
         {"seed": -1},

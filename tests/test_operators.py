@@ -142,7 +142,12 @@ class NotLinear(Denoising):
         return x.abs()
 
 
-@pytest.mark.parametrize("wrong", [WrongForward, WrongBasis, NotLinear])
+class WrongShape(Denoising):
+    def forward(self, x):
+        return x[..., ::2]
+
+
+@pytest.mark.parametrize("wrong", [WrongForward, WrongBasis, NotLinear, WrongShape])
 def test_check_operator_refuses_what_is_wrong(wrong):
     report = check_operator(wrong((3, 8, 8)))
     assert not report

@@ -40,6 +40,15 @@ def test_operator_follows_the_dtype_of_y():
     assert H.singular_values.dtype == torch.float32  # the caller's is left alone
 
 
+def test_parts_of_a_problem():
+    problem = InverseProblem.simulate(make_operator("sr2", SHAPE), torch.rand(3, *SHAPE), 0.1, seed=0)
+    assert torch.equal(problem[1].y, problem.y[1:2])
+    assert problem[-1].first_image == problem[2:].first_image == 2
+    for nothing in (3, slice(2, 1), slice(0, 3, 2)):
+        with pytest.raises(ValueError, match="part of a problem"):
+            problem[nothing]
+
+
 def test_streams_never_meet():
     keys = {stream_key(0, 0, sample) for sample in range(-1, 1000)}
     assert len(keys) == 1001
@@ -74,14 +83,14 @@ def test_not_finite_anywhere_is_refused(place, value):
         InverseProblem.simulate(Denoising(SHAPE), y.reshape(1, *SHAPE), 0.1, seed=0)
 
 
-@given(sigma_0=st.one_of(st.floats(max_value=-1e-300), st.sampled_from([math.nan, math.inf])))
+@given(sigma_0=st.one_of(st.floats(max_value=-1e-300), st.sampled_from([math.nan, math.inf, None, "much"])))
 def test_bad_sigma_0_is_refused(sigma_0):
     with pytest.raises(ValueError, match="sigma_0 must be"):
         InverseProblem(Denoising(SHAPE), torch.zeros(1, *SHAPE), sigma_0)
 
 
 def test_integers_and_arrays_are_not_measurements():
-    for value in (torch.zeros(1, *SHAPE, dtype=torch.int64), [0.0]):
+    for value in (torch.zeros(1, *SHAPE, dtype=torch.int64), torch.zeros(1, *SHAPE).half(), [0.0]):
         with pytest.raises(ValueError, match="must be a tensor of float"):
             check_tensor("y", value, SHAPE)
 
@@ -147,12 +156,19 @@ def test_bad_kernels_are_refused(rows, columns, bad, place):
         (lambda: Dense(torch.zeros(3, 192, dtype=torch.complex64), SHAPE), "real"),
         (lambda: make_operator("mri", SHAPE, acceleration=0.5), "acceleration"),
         (lambda: make_operator("mri", SHAPE, complex_image=True), "pairs of channels"),
-        (lambda: make_operator("deblur_uniform", SHAPE, width=0), "at least 1"),
+        (lambda: make_operator("deblur_uniform", SHAPE, width=0), "whole number from 1"),
+        (lambda: make_operator("deblur_uniform", SHAPE, width=10**12), "whole number from 1"),
+        (lambda: make_operator("deblur_motion", SHAPE, length=1e9), "length from 1"),
+        (lambda: make_operator("deblur_kernel", SHAPE, kernel=torch.ones(2, 2) * 1j), "complex"),
+        (lambda: make_operator("cs4", SHAPE, seed=-1), "seed"),
+        (lambda: make_operator("cs4", SHAPE, seed=10**30), "seed"),
+        (lambda: make_operator("denoise", "abc"), "image_shape"),
+        (lambda: make_operator(["sr2"], SHAPE), "unknown problem"),
         (lambda: make_operator("deblur_gauss", SHAPE, std=-1), "positive"),
         (lambda: make_operator("deblur_kernel", SHAPE), "needs the option kernel"),
         (lambda: make_operator("deblur_motion", SHAPE, length=0), "length"),
         (lambda: make_operator("sr2", SHAPE, method="nearest"), "unknown method"),
-        (lambda: make_operator("deblur_uniform", SHAPE, width="wide"), "cannot take width='wide'"),
+        (lambda: make_operator("deblur_uniform", SHAPE, width="wide"), "whole number"),
         (lambda: make_operator("sr2", SHAPE, factor=3), "cannot take factor=3"),
     ],
 )

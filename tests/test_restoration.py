@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -90,6 +91,27 @@ def test_an_operator_of_ones_own_is_given_back_by_the_caller(prior, tmp_path):
     with pytest.raises(ValueError, match="operator="):
         Restoration.load(tmp_path / "out")
     assert Restoration.load(tmp_path / "out", operator=Denoising(SHAPE)).problem.sigma_0 == 0.1
+
+
+def test_settings_of_other_libraries_are_stored_as_plain_numbers(prior, tmp_path):
+    operator = make_operator("deblur_uniform", SHAPE, width=np.int64(3))
+    x = prior.sample(1)
+    problem = InverseProblem(operator, x, 0.1, truth=x)  # y and truth share their memory
+    options = {"sampler": "langevin", "sigmas": np.array([3.0, 1.0]), "c": np.float32(0.5), "tau": 1}
+    result = restore(problem, prior, samples=2, seed=np.int64(3), **options)
+    assert Restoration.load(result.save(tmp_path / "out")).settings == result.settings
+
+
+def test_result_json_is_strict_json(result, tmp_path):
+    """A perfect sample has infinite PSNR and a residual without a p-value: null, as JSON has no other word."""
+    perfect = InverseProblem(make_operator("denoise", SHAPE), result.problem.truth, 0.1, truth=result.problem.truth)
+    folder = Restoration(perfect, result.problem.truth[None]).save(tmp_path / "out")
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    description = json.loads((folder / "result.json").read_text(), parse_constant=refuse)
+    assert description["psnr"]["samples"] == [[None, None]]
 
 
 def test_files_on_disk(result, tmp_path):

@@ -31,7 +31,7 @@ from snips.streams import Chain, Streams
 Shape = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InverseProblem:
     """y = H x + z, z ~ N(0, sigma_0^2 I): the measurements of one or more images by one operator.
 
@@ -74,18 +74,19 @@ class InverseProblem:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, images: slice) -> InverseProblem:
-        """A part of the images; they keep their random streams."""
+    def __getitem__(self, images: int | slice) -> InverseProblem:
+        """One image or some neighbours; they keep their random streams."""
+        images = slice(images, images + 1 or None) if isinstance(images, int) else images
         start, stop, step = images.indices(len(self))
         if step != 1 or stop <= start:
-            raise ValueError("a part of a problem must be a non-empty slice of neighbouring images")
+            raise ValueError(f"a part of a problem must hold one or more neighbours of its {len(self)} images")
         truth = None if self.truth is None else self.truth[start:stop]
         return InverseProblem(self.operator, self.y[start:stop], self.sigma_0, truth, self.first_image + start)
 
 
 def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
     """A floating-point tensor of shape (B, *shape) with finite entries, or a ValueError."""
-    if not isinstance(value, Tensor) or not value.is_floating_point():
+    if not isinstance(value, Tensor) or value.dtype not in (torch.float32, torch.float64):
         kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise ValueError(f"{name} must be a tensor of float32 or float64, not {kind}")
     if value.ndim != len(shape) + 1 or tuple(value.shape[1:]) != tuple(shape) or len(value) == 0:
@@ -96,9 +97,12 @@ def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def checked_sigma_0(sigma_0: float) -> float:
-    value = float(sigma_0)
+    try:
+        value = float(sigma_0)
+    except (TypeError, ValueError):
+        value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"sigma_0 must be a finite number of at least 0, but is {sigma_0}")
+        raise ValueError(f"sigma_0 must be a finite number of at least 0, but is {sigma_0!r}")
     return value
 
 
@@ -183,8 +187,8 @@ PROBLEMS: dict[str, ProblemEntry] = {
 
 def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
     """Build the operator of a problem in PROBLEMS for images (C, H, W); it remembers how, in `.recipe`."""
-    if name not in PROBLEMS:
-        raise ValueError(unknown_name("problem", name, list(PROBLEMS)))
+    if not isinstance(name, str) or name not in PROBLEMS:
+        raise ValueError(unknown_name("problem", str(name), list(PROBLEMS)))
     shape = checked_image_shape(image_shape)
     try:
         operator = PROBLEMS[name](shape, **options)

@@ -111,10 +111,10 @@ def restore(
     drawn = SAMPLERS[sampler](problem, prior, samples=samples, seed=seed, on_step=on_step, **sampler_options)
     settings = {
         "sampler": sampler,
-        "sampler_options": {k: v.tolist() if isinstance(v, Tensor) else v for k, v in sampler_options.items()},
+        "sampler_options": sampler_options,
         "seed": seed,
         "prior": getattr(prior, "name", "") or type(prior).__name__,
         "seconds": round(time.perf_counter() - started, 3),
         "threads": torch.get_num_threads(),
     }
-    return Restoration(problem, drawn, settings)
+    return Restoration(problem, drawn, storage.plain(settings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 import platform
 import shutil
@@ -40,9 +41,9 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
         tensors |= {"samples": restoration.samples, "y": restoration.problem.y}
         if restoration.problem.truth is not None:
             tensors["truth"] = restoration.problem.truth
-        stored = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+        stored = {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
         (work / "samples.safetensors").write_bytes(to_bytes(stored))
-        (work / "result.json").write_text(json.dumps(_description(restoration, recipe), indent=2) + "\n")
+        (work / "result.json").write_text(json.dumps(plain(_description(restoration, recipe)), indent=2) + "\n")
         _write_pictures(restoration, work)
     return folder
 
@@ -67,8 +68,8 @@ def recipe_to_json(operator: LinearOperator) -> tuple[dict[str, Tensor], dict[st
         return {}, None
     options = operator.recipe.options
     arrays = {k: torch.as_tensor(v) for k, v in options.items() if isinstance(v, (Tensor, np.ndarray))}
-    plain = {k: v for k, v in options.items() if k not in arrays}
-    recipe = {"problem": operator.recipe.name, "image_shape": operator.recipe.image_shape, "options": plain}
+    others = plain({k: v for k, v in options.items() if k not in arrays})
+    recipe = {"problem": operator.recipe.name, "image_shape": operator.recipe.image_shape, "options": others}
     return {f"option.{k}": v for k, v in arrays.items()}, recipe
 
 
@@ -76,7 +77,23 @@ def recipe_from_json(recipe: dict[str, Any] | None, tensors: dict[str, Tensor]) 
     if recipe is None:
         raise ValueError("this operator was not built by make_operator: pass the same one as operator=")
     arrays = {k.removeprefix("option."): v for k, v in tensors.items() if k.startswith("option.")}
-    return make_operator(recipe["problem"], tuple(recipe["image_shape"]), **recipe["options"], **arrays)
+    try:
+        return make_operator(recipe["problem"], tuple(recipe["image_shape"]), **{**recipe["options"], **arrays})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the description of the operator is damaged: {recipe}") from error
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: numbers of other libraries become Python's, NaN and infinity become null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (Tensor, np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @contextmanager
@@ -127,8 +144,8 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
         "operator": recipe,
         "operator_repr": repr(problem.operator),
         "settings": restoration.settings,
-        "psnr": None if scores is None else {"samples": scores[0].tolist(), "mean": scores[1].tolist()},
-        "faithfulness": {k: None if v is None else v.tolist() for k, v in vars(verdict).items()},
+        "psnr": None if scores is None else {"samples": scores[0], "mean": scores[1]},
+        "faithfulness": vars(verdict),
         "versions": {
             "snips": snips.__version__,
             "torch": torch.__version__,

@@ -57,6 +57,6 @@ def stream_key(seed: int, image: int, sample: int) -> int:
 
 
 def checked_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"the seed must be a whole number of at least 0, but is {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise ValueError(f"the seed must be a whole number from 0 to 2^63 - 1, but is {seed!r}")
     return int(seed)

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -92,7 +93,7 @@ def numerical_rank_cut(s: Tensor, shape: tuple[int, int]) -> Tensor:
 
 
 def checked_image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    if len(shape) != 3 or any(int(n) != n or n < 1 for n in shape):
+    if len(shape) != 3 or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shape):
         raise ValueError(f"image_shape must be (channels, height, width), all at least 1, but is {tuple(shape)}")
     return int(shape[0]), int(shape[1]), int(shape[2])
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+WIDEST = 2048  # pixels; a wider blur is surely a mistake
+
 
 def uniform(width: int = 5) -> Tensor:
     """A box of `width` equal weights."""
-    if width < 1:
-        raise ValueError(f"the width of a blur must be at least 1, but is {width}")
+    _check_width(width)
     return torch.full((width,), 1 / width, dtype=torch.float64)
 
 
@@ -20,8 +22,7 @@ def gaussian(std: float = 10.0, width: int = 5) -> Tensor:
     """A Gaussian of standard deviation `std` pixels, cut to `width` weights that sum to 1."""
     if not (std > 0 and math.isfinite(std)):
         raise ValueError(f"the standard deviation of a Gaussian blur must be positive, but is {std}")
-    if width < 1:
-        raise ValueError(f"the width of a blur must be at least 1, but is {width}")
+    _check_width(width)
     offsets = torch.arange(width, dtype=torch.float64) - (width - 1) / 2
     weights = torch.exp(-0.5 * (offsets / std) ** 2)
     return weights / weights.sum()
@@ -32,8 +33,8 @@ def motion(length: float = 9.0, angle: float = 45.0) -> Tensor:
 
     The line is drawn by many points, each shared bilinearly among its four pixels.
     """
-    if not (length >= 1 and math.isfinite(length) and math.isfinite(angle)):
-        raise ValueError(f"a motion blur needs a length of at least 1 and a finite angle, not {length}, {angle}")
+    if not (1 <= length <= WIDEST and math.isfinite(angle)):
+        raise ValueError(f"a motion blur needs a length from 1 to {WIDEST} and a finite angle, not {length}, {angle}")
     radius = math.ceil((length - 1) / 2)
     size = 2 * radius + 1
     along = torch.linspace(-(length - 1) / 2, (length - 1) / 2, 16 * size + 1, dtype=torch.float64)
@@ -46,9 +47,17 @@ def motion(length: float = 9.0, angle: float = 45.0) -> Tensor:
     return kernel / kernel.sum()
 
 
+def _check_width(width: int) -> None:
+    if not isinstance(width, (int, np.integer)) or not 1 <= width <= WIDEST:
+        raise ValueError(f"the width of a blur must be a whole number from 1 to {WIDEST}, but is {width}")
+
+
 def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
     """The kernel in float64, or a clear error."""
-    kernel = torch.as_tensor(kernel).to(torch.float64)
+    kernel = torch.as_tensor(kernel)
+    if kernel.is_complex():
+        raise ValueError("the kernel has complex weights: give real ones")
+    kernel = kernel.to(torch.float64)
     if kernel.ndim != ndim or kernel.numel() == 0:
         raise ValueError(f"expected a {ndim}-D kernel, got one of shape {tuple(kernel.shape)}")
     if not torch.isfinite(kernel).all():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from snips.streams import checked_seed
+
 
 def cartesian_mask(height: int, width: int, acceleration: float = 4, centre: float = 0.08, seed: int = 0) -> Tensor:
     """Whole columns of k-space: all in the central part, and random ones up to 1 / acceleration of them.
@@ -17,7 +19,7 @@ def cartesian_mask(height: int, width: int, acceleration: float = 4, centre: flo
     central = max(1, round(centre * width))
     wanted = max(central, round(width / acceleration))
     outside = order[central:]
-    random = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(checked_seed(seed))
     chosen = outside[torch.randperm(len(outside), generator=random)[: wanted - central]]
     columns = torch.zeros(width, dtype=torch.bool)
     columns[order[:central]] = True

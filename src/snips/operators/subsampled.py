@@ -8,6 +8,7 @@ from torch import Tensor
 from snips.operators.base import LinearOperator, check_memory, checked_image_shape, reciprocal
 from snips.operators.masks import checked_mask
 from snips.operators.transforms import dct, hadamard, idct
+from snips.streams import checked_seed
 
 
 class Inpainting(LinearOperator):
@@ -95,7 +96,7 @@ class CompressiveSensing(LinearOperator):
             raise ValueError(f"{measurements} measurements of {pixels} pixels: choose between 1 and {pixels}")
         super().__init__(image_shape, (channels, int(measurements)))
         self.transform = choose_transform(transform, pixels)
-        random = torch.Generator().manual_seed(seed)
+        random = torch.Generator().manual_seed(checked_seed(seed))
         if self.transform == "dense":
             self.register_exact("basis", random_orthogonal(pixels, random))
         signs = torch.randint(2, (pixels,), generator=random, dtype=torch.float64) * 2 - 1

@@ -29,10 +29,10 @@ class ConvBlock(nn.Module):
 
 
 class DepthwiseBlock(nn.Module):
-    """x + point(a relu(b)), (a, b) = depthwise(point(x gain + shift)): much depth for few operations.
+    """x + point(a relu(b)), (a, b) = depthwise(point(normalised x * gain + shift)): depth for few operations.
 
-    The product lets the block adapt to its surroundings from the first step on: with a plain ReLU the network
-    takes long to leave the linear estimate it starts from.
+    The product lets the block adapt to its surroundings from the first step on. It also squares what is large:
+    each position is normalised over its channels first, or one unusual image overflows after some blocks.
     """
 
     def __init__(self, width: int, hidden: int, embedding: int) -> None:
@@ -44,8 +44,13 @@ class DepthwiseBlock(nn.Module):
 
     def forward(self, x: Tensor, level: Tensor) -> Tensor:
         gain, shift = self.modulate(level)[..., None, None].chunk(2, 1)
-        a, b = self.spread(self.enter(torch.addcmul(shift, x, 1 + gain))).chunk(2, 1)
+        a, b = self.spread(self.enter(torch.addcmul(shift, _normalised(x), 1 + gain))).chunk(2, 1)
         return x + self.leave(a * b.relu())
+
+
+def _normalised(x: Tensor) -> Tensor:
+    """Mean 0 and variance 1 over the channels of each position; channels are last in memory, so this is one pass."""
+    return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2]).permute(0, 3, 1, 2)
 
 
 BLOCKS = {"conv": ConvBlock, "depthwise": DepthwiseBlock}

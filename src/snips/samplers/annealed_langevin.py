@@ -14,7 +14,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, check_count, denoise, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.schedules import checked_sigmas, geometric
 from snips.streams import Chain, Streams
@@ -86,8 +86,9 @@ def langevin_steps(
     """Algorithm 1 as a generator: yields after each step, and goes on from the stored state `resume`."""
     preset = PRESETS["celeba"]
     levels = checked_sigmas(geometric(preset.first, preset.last, preset.levels) if sigmas is None else sigmas)
-    if not (0 < c < 2 and tau >= 1):
-        raise ValueError(f"the step size c must lie between 0 and 2 and tau be at least 1, not {c} and {tau}")
+    check_count("tau", tau)
+    if not 0 < c < 2:
+        raise ValueError(f"the step size c must lie between 0 and 2, but is {c}")
     if step not in STEPS:
         raise ValueError(f"unknown step {step!r}: choose one of {', '.join(STEPS)}")
     coordinates = Coordinates(problem, chains)

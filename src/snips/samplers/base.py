@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,10 +52,9 @@ Steps = Callable[[Sequence[Chain]], Iterator[StepInfo]]
 
 def run(steps: Steps, problem: InverseProblem, samples: int, chunk: int | None, on_step: OnStep | None) -> Tensor:
     """Drive the chains of all samples and images, at most `chunk` of them at a time -> (K, B, C, H, W)."""
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, but is {samples}")
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"chunk must be at least 1, but is {chunk}")
+    check_count("samples", samples)
+    if chunk is not None:
+        check_count("chunk", chunk)
     images = range(problem.first_image, problem.first_image + len(problem))
     chains = [Chain(image, sample) for sample in range(samples) for image in images]
     chunk = min(chunk or len(chains), len(chains))
@@ -71,6 +71,11 @@ def _run_part(steps: Steps, chains: Sequence[Chain], index: int, parts: int, on_
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
     assert info is not None, "a sampler makes at least one step"
     return info.state.x
+
+
+def check_count(name: str, value: int) -> None:
+    if not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
 
 
 def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:

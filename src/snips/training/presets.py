@@ -13,14 +13,14 @@ def faces(data: str, out: str, cache: str) -> TrainSettings:
     """CelebA at 64 x 64, the official training split; `data` holds celeba/img_align_celeba."""
     folder = Path(data) / "celeba" / "img_align_celeba"
     network = UNetConfig(size=(64, 64))
-    return TrainSettings((str(folder),), out, cache, prepare="celeba64", network=network, compile=True)
+    return TrainSettings((str(folder),), out, cache, prepare="celeba64", network=network)
 
 
 def natural(data: str, out: str, cache: str) -> TrainSettings:
     """Photographs of any content and size, grey or colour; `data` holds bsds500, scenes and bedrooms."""
     folders = tuple(str(Path(data) / name) for name in ("bsds500/train", "scenes/train", "bedrooms"))
     network = UNetConfig(channels=(1, 3))
-    return TrainSettings(folders, out, cache, network=network, mix=(1, 3, 3), compile=True)
+    return TrainSettings(folders, out, cache, network=network, mix=(1, 3, 3))
 
 
 def custom(data: str, out: str, cache: str) -> TrainSettings:
