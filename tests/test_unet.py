@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
+from snips.priors.unet import FORMAT, UNet, UNetConfig, load_unet, save_unet
 from snips.priors.wiener import Wiener
 
 TINY = UNetConfig(channels=(1, 3), widths=(8, 8, 16), encoder=(1, 1, 1), decoder=(1, 1, 1))
@@ -80,6 +80,12 @@ def test_linear_limit_beyond_the_trained_levels():
     assert (model.denoise(x, 400.0) - linear).abs().max() < 0.02 * (model.denoise(x, 20.0) - linear).abs().max()
 
 
+def test_unusual_images_do_not_overflow():
+    """Twenty gated blocks in a row square what is large, were it not normalised."""
+    model = awake(dataclasses.replace(FIXED, encoder=(4, 3, 3), decoder=(4, 3, 3)))
+    assert model.denoise(1e4 * images(1, 3, 16, 24), 0.01).isfinite().all()
+
+
 def test_little_noise_leaves_the_image():
     x = images(2, 3, 16, 24)
     torch.testing.assert_close(UNet(FIXED).denoise(x, 1e-4), x, rtol=0, atol=1e-3)
@@ -143,8 +149,9 @@ def test_corrupt_and_foreign_files_are_clear_errors(tmp_path):
     save_file({"a": torch.zeros(2)}, path)
     with pytest.raises(ValueError, match="no network of this package"):
         load_unet(path)
-    save_file({"a": torch.zeros(2)}, path, {"format": "snips-unet-1", "config": "{}"})
-    with pytest.raises(ValueError, match="do not fit"):
-        load_unet(path)
+    for config in ({}, {"config": "{}"}, {"config": "[1, 2]"}, {"config": "{"}):
+        save_file({"a": torch.zeros(2)}, path, {"format": FORMAT, **config})
+        with pytest.raises(ValueError, match="do not fit"):
+            load_unet(path)
     with pytest.raises(FileNotFoundError):
         load_unet(tmp_path / "absent.safetensors")

@@ -1,4 +1,4 @@
-"""Blocks of the denoiser network: residual, without normalisation, starting as the identity."""
+"""Blocks of the denoiser network: residual, starting as the identity."""
 
 from __future__ import annotations
 

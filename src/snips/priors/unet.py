@@ -1,4 +1,4 @@
-"""Our denoiser network: a small U-Net without normalisation, made for CPUs, around a linear Wiener filter.
+"""Our denoiser network: a small U-Net, made for CPUs, around a linear Wiener filter.
 
     denoise(x, sigma) = linear(x, sigma) + c_out(sigma) network(white x, linear, log sigma)
 
@@ -25,7 +25,7 @@ from snips.priors.base import Prior, per_image
 from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
 from snips.priors.wiener import Wiener
 
-FORMAT = "snips-unet-1"
+FORMAT = "snips-unet-2"  # 1 had no normalisation: its weights fit but mean another function
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,14 @@ def load_unet(path: str | os.PathLike[str]) -> UNet:
         raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} holds no network of this package (format {metadata.get('format')!r})")
-    return _rebuild(path, metadata["config"], tensors)
+    return _rebuild(path, metadata.get("config", ""), tensors)
 
 
 def _rebuild(path: str | os.PathLike[str], config: str, tensors: dict[str, Tensor]) -> UNet:
     try:
         model = UNet(parse_config(config))
         model.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path}: its weights do not fit its own config ({reason})") from None
     return model.eval().requires_grad_(False)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.priors.unet import UNet, load_unet
+from snips.priors.unet import FORMAT, UNet, load_unet
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, ImageSet, load_images
 from snips.training.distributed import average_gradients, first_alone, processes, rank, world
@@ -40,6 +40,7 @@ class TrainState:
 
     def as_dict(self) -> dict[str, Any]:
         return {
+            "format": FORMAT,
             "config": json.dumps(dataclasses.asdict(self.model.config)),
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -114,8 +115,10 @@ def _given_model(settings: TrainSettings) -> UNet:
 
 
 def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
-    if stored["config"] != json.dumps(dataclasses.asdict(state.model.config)):
-        raise ValueError(f"{path} is of another network ({stored['config']}); choose another --out")
+    here = FORMAT, json.dumps(dataclasses.asdict(state.model.config))
+    there = stored.get("format"), stored["config"]
+    if here != there:
+        raise ValueError(f"{path} is of another network ({', '.join(map(str, there))}); choose another --out")
     state.model.load_state_dict(stored["model"])
     state.optimiser.load_state_dict(stored["optimiser"])
     for average, weights in zip(state.averages, stored["averages"], strict=True):
@@ -130,11 +133,11 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
     loss = denoising_loss(state.model, clean, noise, sigma)
-    if not math.isfinite(loss.item()):
-        raise FloatingPointError(f"the loss is {loss.item()} at step {state.step}; resume with less --lr")
     loss.backward()
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
+    if not math.isfinite(norm.item()):
+        raise FloatingPointError(f"the gradient is {norm.item()} at step {state.step}; resume with less --lr")
     state.optimiser.step()
     state.step += 1
     for average in state.averages:
