@@ -2,7 +2,7 @@
 
     python benchmarks/denoiser_trials.py --data FOLDER --cache CACHE --minutes 7 NAME [NAME ...]
 
-Each trial trains for the same CPU time (compilation excluded); the learning rate falls over its second half.
+Each trial trains for the same CPU time; the learning rate falls over its second half.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def run_trial(chosen: Trial, images: ImageSet, held: ImageSet, minutes: float) -
         cache="",
         network=chosen.network,
         averages=(30.0,),
-        compile=True,
         warmup=100,
     )
     settings = replace(settings, **dict(chosen.changes))
@@ -84,7 +83,7 @@ def run_trial(chosen: Trial, images: ImageSet, held: ImageSet, minutes: float) -
 
 
 def _seconds_per_step(settings: TrainSettings, crops: Crops, count: int = 12) -> float:
-    """CPU seconds of one step, measured on a state of its own after compilation."""
+    """CPU seconds of one step, measured on a state of its own."""
     state = start(settings, crops)
     for _ in range(3):
         train_step(state, settings, crops)
