@@ -1,6 +1,6 @@
 """Set-up time, peak memory and transform time of every structured operator, beside a dense SVD.
 
-python benchmarks/operators.py [--sizes 64 128 256 512 1024] [--no-dense]
+python benchmarks/operators.py [--sizes 64 128 256 512 1024] [--dense 32 64]
 """
 
 from __future__ import annotations

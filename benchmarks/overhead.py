@@ -53,7 +53,7 @@ def overhead(name: str, prior: Prior, steps: int = 60) -> dict[str, float]:
     options = {"kernel": torch.rand(5, 5)} if name == "deblur_kernel" else {}
     problem = InverseProblem.simulate(make_operator(name, SHAPE, **options), torch.rand(1, *SHAPE), 0.1, seed=0)
     chains = [Chain(0, sample) for sample in range(SAMPLES)]
-    sampler = langevin_steps(problem, prior, chains, sigmas=geometric(90, 0.01, steps), tau=1)
+    sampler = langevin_steps(problem, prior, chains, sigmas=geometric(90, 0.01, steps // 5), tau=5)
     x, stepped, bare = torch.rand(SAMPLES, *SHAPE), [], []
     for _ in range(steps):
         started = time.perf_counter()

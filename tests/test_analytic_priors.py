@@ -101,6 +101,18 @@ def test_noiseless_posterior_meets_the_measurement(matrix, mixture):
         posterior.log_density(mixture.sample(1))
 
 
+@pytest.mark.parametrize("sigma_0", [0.0, 1e-12, 1e-10, 1e-8, 1e-4])
+@pytest.mark.parametrize("name", ["denoise", "deblur_uniform", "mri", "sr2"])
+def test_posterior_at_any_noise(name, sigma_0, mixture):
+    """Towards sigma_0 = 0 the covariance in measured directions falls as sigma_0^2, and nothing breaks."""
+    problem = InverseProblem.simulate(make_operator(name, (1, 4, 4)), mixture.sample(1, seed=3), sigma_0, seed=4)
+    posterior = mixture.posterior(problem)
+    H = problem.operator.as_matrix()
+    spread = (H @ posterior.covariance @ H.T).diagonal()
+    assert (spread <= (1.01 * sigma_0) ** 2 + 1e-15).all()
+    assert (problem.operator(posterior.mean[None]) - problem.y).abs().max() < 10 * sigma_0 + 1e-9
+
+
 def test_posterior_of_one_measurement_at_a_time(mixture):
     problem = InverseProblem.simulate(make_operator("sr2", (1, 4, 4)), mixture.sample(2), 0.1, seed=0)
     with pytest.raises(ValueError, match="of one measurement"):
@@ -137,8 +149,16 @@ def test_solved_posterior_is_the_dense_one(name, stationary):
     assert ((draws.var(0) / dense.covariance.diagonal() - 1).abs() < 5 * math.sqrt(2 / 4_000)).all()
     shift = (draws.mean(0) - dense.mean.flatten()).abs()
     assert (shift < 5 * (dense.covariance.diagonal() / 4_000).sqrt()).all()
-    with pytest.raises(ValueError, match="use .sample"):
-        _ = solved.covariance
+    torch.testing.assert_close(solved.covariance, dense.covariance, atol=1e-10, rtol=0)
+    x = stationary.sample(2)
+    torch.testing.assert_close(solved.log_density(x), dense.log_density(x))
+
+
+def test_solved_posterior_draws_are_independent_between_seeds(stationary):
+    problem = InverseProblem.simulate(make_operator("denoise", (3, 6, 8)), stationary.sample(1, seed=1), 0.1, seed=2)
+    solved = SolvedPosterior(stationary, problem)
+    draws = torch.stack([(solved.sample(200, seed) - solved.mean).flatten() for seed in range(3)])
+    assert torch.corrcoef(draws).fill_diagonal_(0).abs().max() < 0.03  # 28,800 values: 5 standard errors
 
 
 def test_large_images_take_the_solver():

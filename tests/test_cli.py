@@ -123,6 +123,11 @@ def test_existing_output_is_kept(image, tmp_path):
     ("arguments", "message"),
     [
         (["-p", "sr3"], "did you mean"),
+        (["-s", "abc"], "--sigma"),
+        (["--smaples", "3"], "--samples"),
+        (["-p", "cs4", "--simulate", "-o", "seed=a"], "seed"),
+        (["-p", "deblur_motion", "-o", "length=1e9"], "length"),
+        (["-o", "image_shape=1"], "name=value"),
         (["-p", "cs4"], "not a measurement of cs4"),
         (["-p", "deblur_kernel"], "needs the option kernel"),
         (["-s", "-1"], "sigma_0 must be"),
@@ -145,9 +150,61 @@ def test_bad_input_is_one_line(arguments, message, image, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x93NUMPY"])
-def test_broken_measurement_files(content, tmp_path):
+def test_broken_measurement_files(content, tmp_path):  # and see the fuzz test below
     (tmp_path / "y.npz").write_bytes(content)
     assert "not a measurement" in refused(run("restore", tmp_path / "y.npz", "--out", tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "[]",
+        "{}",
+        '{"operator": {}, "sigma_0": 0.1}',
+        '{"operator": "sr2", "sigma_0": 0.1}',
+        '{"operator": {"problem": "sr2", "image_shape": null, "options": {}}, "sigma_0": 0.1}',
+        '{"operator": {"problem": "sr2", "image_shape": [1000000000, 1000000000, 2], "options": {}}, "sigma_0": 0.1}',
+        '{"operator": {"problem": ["sr2"], "image_shape": [1, 4, 4], "options": {}}, "sigma_0": 0.1}',
+        '{"operator": {"problem": "sr2", "image_shape": [1, 4, 4], "options": null}, "sigma_0": 0.1}',
+        '{"operator": {"problem": "sr2", "image_shape": [1, 4, 4], "options": {}}, "sigma_0": null}',
+        "[" * 100_000,
+    ],
+)
+def test_measurements_with_a_damaged_description(description, tmp_path):
+    np.savez(tmp_path / "y.npz", y=np.zeros((1, 1, 2, 2), np.float32), description=np.array(description))
+    refused(run("restore", tmp_path / "y.npz", "--out", tmp_path / "out"))
+
+
+def test_damaged_archives_are_refused(image, tmp_path):
+    run("degrade", image, "-p", "cs4", "--out", tmp_path / "y.npz")
+    whole, random = np.frombuffer((tmp_path / "y.npz").read_bytes(), np.uint8), np.random.default_rng(0)
+    for _ in range(60):
+        damaged = whole.copy()
+        damaged[random.integers(0, len(whole), 20)] = random.integers(0, 256, 20)
+        (tmp_path / "bad.npz").write_bytes(damaged.tobytes())
+        result = run("restore", tmp_path / "bad.npz", "--out", tmp_path / "out", "--force", "--levels", "1", "-k", "1")
+        assert result.exit_code in (0, 2), result.output
+
+
+def test_a_measurement_file_knows_its_problem(image, tmp_path):
+    run("degrade", image, "-p", "sr2", "--out", tmp_path / "y.npz")
+    assert "leave out" in refused(run("restore", tmp_path / "y.npz", "-p", "sr2", "--out", tmp_path / "out"))
+
+
+def test_masks_with_nan_are_refused(image, tmp_path):
+    np.save(tmp_path / "mask.npy", np.full((16, 16), np.nan))
+    arguments = ("-p", "inpaint", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "out")
+    assert "finite" in refused(run("restore", image, *arguments))
+
+
+def test_brackets_in_names_are_only_names(image, tmp_path):
+    result = run("degrade", image, "--out", tmp_path / "y[/b].npz")
+    assert result.exit_code == 0, result.output
+    assert "y[/b].npz" in result.output
+
+
+def test_frequencies_are_not_a_picture(image, tmp_path):
+    assert "ends in .npz" in refused(run("degrade", image, "-p", "mri", "--out", tmp_path / "y.png"))
 
 
 def test_not_an_image(tmp_path):

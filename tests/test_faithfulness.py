@@ -75,6 +75,25 @@ def test_neighbours_are_those_of_the_measurement(name, has_second_axis):
     assert (result.rho_y is not None) == has_second_axis
 
 
+def test_verdict_takes_the_papers_thresholds(problem):
+    """Residuals around both thresholds: noise with growing tails, and with growing correlation."""
+    white = 0.1 * torch.randn(40, 2, *SHAPE)
+    tails = white * (1 + torch.linspace(0, 0.5, 20).repeat(2)[:, None, None, None, None] * (white.abs() > 0.15))
+    smooth = white + torch.linspace(0, 0.3, 40)[:, None, None, None, None] * white.roll(1, -1)
+    verdict = faithfulness(problem, problem.y - torch.cat([tails, smooth]))
+    assert ((verdict.p_value > 0.03) & (verdict.p_value < 0.07)).any()
+    assert ((verdict.rho.abs() > 0.08) & (verdict.rho.abs() < 0.12)).any()
+    level = (verdict.std_ratio - 1).abs() < 0.1
+    assert torch.equal(verdict.faithful, (verdict.p_value > 0.05) & (verdict.rho.abs() < 0.1) & level)
+
+
+@pytest.mark.parametrize(("entries", "tested"), [(19, False), (20, True)])
+def test_twenty_measurements_are_the_fewest(entries, tested):
+    H = make_operator("denoise", (1, 1, entries))
+    result = faithfulness(InverseProblem(H, 0.1 * torch.randn(1, 1, 1, entries), 0.1), torch.zeros(1, 1, 1, 1, entries))
+    assert (result.p_value is not None) == tested
+
+
 def test_the_whole_residual_counts_with_more_measurements_than_pixels():
     from snips.operators import Dense
 

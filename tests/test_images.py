@@ -38,6 +38,16 @@ def test_values_are_in_0_1(tmp_path):
     )
 
 
+def test_float_images(tmp_path):
+    values = np.array([[0.0, 0.5, 1.0]], dtype=np.float32)
+    torch.testing.assert_close(
+        load_image(save(tmp_path, Image.fromarray(values), "image.tiff"))[0, 0], torch.tensor(values)
+    )
+    for wrong in (values + 1, (values * 2_000_000).astype(np.int32)):
+        with pytest.raises(ValueError, match=r"image.tiff.*not 8 or 16 bits"):
+            load_image(save(tmp_path, Image.fromarray(wrong), "image.tiff"))
+
+
 def test_exif_orientation_is_obeyed(tmp_path):
     image = Image.new("RGB", (8, 4))
     exif = image.getexif()

@@ -225,6 +225,8 @@ def test_default_mri_mask():
     H = make_operator("mri", (1, 64, 64))
     columns = H(torch.rand(1, 1, 64, 64)).shape[2] // 64
     assert columns == 16  # acceleration 4
+    central = list(range(-2, 3))  # 8 % of 64 columns around the zero frequency
+    assert (H.singular_values[0, :, central] == 1).all()
     full = make_operator("mri", (1, 8, 8), mask=torch.ones(8, 8))
     assert (full.singular_values == 1).all()
 

@@ -43,7 +43,7 @@ def test_operator_follows_the_dtype_of_y():
 def test_parts_of_a_problem():
     problem = InverseProblem.simulate(make_operator("sr2", SHAPE), torch.rand(3, *SHAPE), 0.1, seed=0)
     assert torch.equal(problem[1].y, problem.y[1:2])
-    assert problem[-1].first_image == problem[2:].first_image == 2
+    assert problem[-1].first_image == problem[2:].first_image == problem[1:][1:].first_image == 2
     for nothing in (3, slice(2, 1), slice(0, 3, 2)):
         with pytest.raises(ValueError, match="part of a problem"):
             problem[nothing]

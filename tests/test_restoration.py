@@ -138,8 +138,24 @@ def test_an_existing_folder_is_not_lost(result, tmp_path):
         result.save(folder)
     assert (folder / "precious.txt").read_text() == "mine"
     result.save(folder, force=True)
+    assert (folder / "precious.txt").read_text() == "mine"
     assert (folder / "grid.png").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_force_replaces_all_of_an_older_result(result, tmp_path):
+    folder = result.save(tmp_path / "out")
+    fewer = Restoration(result.problem, result.samples[:2], result.settings)
+    fewer.save(folder, force=True)
+    assert not list(folder.rglob("sample_02.png"))
+    assert len(Restoration.load(folder).samples) == 2
+
+
+def test_a_file_in_the_way(result, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for target in (tmp_path / "file", tmp_path / "file" / "out"):
+        with pytest.raises(ValueError, match=r"is a file|cannot be created"):
+            result.save(target, force=True)
 
 
 def test_a_failed_save_leaves_nothing_behind(result, tmp_path, monkeypatch):

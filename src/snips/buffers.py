@@ -24,10 +24,11 @@ class ExactBuffers(nn.Module):
 
     def follow(self, like: Tensor) -> None:
         """Take the precision and the device of a tensor; nothing is lost on the way down and up again."""
-        name = next(iter(self._exact))
-        buffer = getattr(self, name)
-        if buffer.dtype != like.dtype or buffer.device != like.device:
-            self.to(device=like.device, dtype=like.dtype)
+        if not self._exact:
+            return
+        buffer, dtype = getattr(self, next(iter(self._exact))), like.dtype.to_real()
+        if buffer.dtype != dtype or buffer.device != like.device:
+            self.to(device=like.device, dtype=dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ExactBuffers:
         super()._apply(fn, recurse)

@@ -25,7 +25,9 @@ def load_image(path: str | Path) -> Tensor:
                 _check_size(path, opened.size)
                 upright = ImageOps.exif_transpose(opened)
                 return _to_tensor(upright)
-    except (OSError, SyntaxError, Image.DecompressionBombError, EOFError) as error:
+    except Exception as error:  # decoders of damaged files fail in many ways
+        if str(error).startswith(str(path)):
+            raise
         raise ValueError(f"{path} cannot be read as an image ({error}): is it damaged, or not an image?") from error
 
 
@@ -36,8 +38,10 @@ def _check_size(path: Path, size: tuple[int, int]) -> None:
 
 def _to_tensor(image: Image.Image) -> Tensor:
     """Grey stays one channel, 16 bits keep their depth, everything else becomes RGB."""
-    if image.mode in ("I;16", "I;16L", "I;16B", "I"):
-        values = np.asarray(image, dtype=np.float32) / 65535
+    if image.mode in ("I;16", "I;16L", "I;16B", "I", "F"):
+        values = np.asarray(image, dtype=np.float32) / (1 if image.mode == "F" else 65535)
+        if not (values.min() >= 0 and values.max() <= 1):
+            raise ValueError("its values are not 8 or 16 bits, nor numbers from 0 to 1")
     else:
         image = image if image.mode in ("L", "RGB") else image.convert("L" if image.mode in ("1", "LA") else "RGB")
         values = np.asarray(image, dtype=np.float32) / 255

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from snips import storage
 from snips.images import load_image, to_picture
 from snips.operators import Inpainting
 from snips.problems import InverseProblem, make_operator
+from snips.report import is_picture
 
 
 def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -> None:
@@ -34,8 +34,8 @@ def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -
 
 
 def _save_picture(problem: InverseProblem, path: Path) -> None:
-    shape = problem.operator.measurement_shape
-    if len(shape) != 3 or shape[0] not in (1, 3):
+    if not is_picture(problem.operator):
+        shape = problem.operator.measurement_shape
         raise ValueError(f"a measurement of shape {shape} is not a picture: give --out a name that ends in .npz")
     with storage.new_file(path) as work:
         to_picture(problem.y[0]).save(work)
@@ -48,7 +48,7 @@ def load_measurement(path: Path) -> InverseProblem:
             tensors = {name: torch.from_numpy(stored[name]) for name in stored.files if name != "description"}
             description = json.loads(str(stored["description"]))
         recipe, y, sigma_0 = description["operator"], tensors["y"], description["sigma_0"]
-    except (OSError, KeyError, TypeError, AttributeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a measurement written by `snips degrade`: {error}") from error
     return InverseProblem(storage.recipe_from_json(recipe, tensors), y, sigma_0)
 
@@ -87,9 +87,12 @@ def load_array(path: Path) -> Tensor:
     if path.suffix != ".npy":
         return load_image(path).mean((0, 1))
     try:
-        return torch.from_numpy(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as an array: {error}") from error
+        array = torch.from_numpy(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from error
+    if array.is_complex() or not torch.isfinite(array).all():
+        raise ValueError(f"{path} must hold real and finite numbers")
+    return array.to(torch.float64)
 
 
 def entries(problem: InverseProblem) -> str:

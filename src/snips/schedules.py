@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,21 +29,46 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
 
 
 FEWEST_CALLS = 4  # of the fast sampler
-FINEST, FINE = 0.002, 0.01  # the last noise level lies between
+FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
+CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
+DENSITY = 2.0  # how dense
+CALLS_PER_LEVEL = 3  # on average
 
 
 def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
-    """The noise level of each of nfe calls; a level that is repeated is corrected there.
+    """The noise level of each of nfe calls of the denoiser; a level that is repeated is corrected there.
+
+    Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
+    Corrections begin there: above, the target itself is approximate.
 
     Args:
-        spread: the largest standard deviation that y may leave open.
-        shown: sigma_0 / s_max; below this level of noise no measured coordinate is hidden.
+        spread: the largest standard deviation that y may leave open; the plan starts at three times that.
+        shown: sigma_0 / s_max, below which no measured coordinate is hidden; infinite where nothing is measured.
     """
+    if nfe < FEWEST_CALLS:
+        raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
     last = min(FINE, max(shown / 2, FINEST))
     first = max(3 * spread, 4 * last)
-    levels = geometric(first, last, max(2, nfe // 3)).tolist()
-    extra = nfe - len(levels)
-    out = []
-    for i, level in enumerate(levels):
-        out += [level] * (1 + extra * (i + 1) // len(levels) - extra * i // len(levels))
-    return out
+    levels = dense_around(first, last, shown, max(2, nfe // CALLS_PER_LEVEL))
+    corrected = [level <= CROSSING * shown for level in levels]
+    return repeated(levels, corrected if any(corrected) else [True] * len(levels), nfe)
+
+
+def dense_around(first: float, last: float, centre: float, levels: int) -> list[float]:
+    """Falling noise levels, DENSITY times as many per octave within a factor CROSSING of the centre."""
+    edges = [min(max(edge, last), first) for edge in (first, centre * CROSSING, centre / CROSSING, last)]
+    knots = [-math.log(edge) for edge in edges]
+    widths = [(b - a) * density for a, b, density in zip(knots, knots[1:], (1, DENSITY, 1), strict=False)]
+    positions = np.interp(np.linspace(0, sum(widths), levels), np.cumsum([0, *widths]), knots)
+    return np.exp(-positions).tolist()
+
+
+def repeated(levels: list[float], corrected: list[bool], calls: int) -> list[float]:
+    """Each level once, and the other calls spread evenly over those that are corrected."""
+    spare, share, plan = calls - len(levels), sum(corrected), []
+    done = 0
+    for level, chosen in zip(levels, corrected, strict=True):
+        extra = spare * (done + chosen) // share - spare * done // share
+        plan += [level] * (1 + extra)
+        done += chosen
+    return plan

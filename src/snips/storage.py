@@ -53,13 +53,12 @@ def load(folder: Path, operator: LinearOperator | None = None) -> tuple[InverseP
     try:
         description = json.loads((folder / "result.json").read_text())
         tensors = load_file(folder / "samples.safetensors")
-        operator = operator or recipe_from_json(description["operator"], tensors)
-        problem = InverseProblem(
-            operator, tensors["y"], description["sigma_0"], tensors.get("truth"), description["first_image"]
-        )
-        return problem, tensors["samples"], description["settings"]
-    except (OSError, KeyError, TypeError, json.JSONDecodeError, SafetensorError) as error:
+        recipe, sigma_0, first = (description[key] for key in ("operator", "sigma_0", "first_image"))
+        y, samples, settings = tensors["y"], tensors["samples"], description["settings"]
+    except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise ValueError(f"{folder} does not hold a saved restoration: {error}") from error
+    operator = operator or recipe_from_json(recipe, tensors)
+    return InverseProblem(operator, y, sigma_0, tensors.get("truth"), first), samples, settings
 
 
 def recipe_to_json(operator: LinearOperator) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
@@ -79,8 +78,8 @@ def recipe_from_json(recipe: dict[str, Any] | None, tensors: dict[str, Tensor]) 
     arrays = {k.removeprefix("option."): v for k, v in tensors.items() if k.startswith("option.")}
     try:
         return make_operator(recipe["problem"], tuple(recipe["image_shape"]), **{**recipe["options"], **arrays})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the description of the operator is damaged: {recipe}") from error
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"the description of the operator is damaged: {str(recipe)[:200]}") from error
 
 
 def plain(value: Any) -> Any:
@@ -96,14 +95,27 @@ def plain(value: Any) -> Any:
     return value
 
 
-@contextmanager
-def new_folder(folder: Path, force: bool):
-    """A temporary folder that becomes `folder` when the block ends well; what was there stays until then."""
-    if folder.exists() and not force:
-        raise ValueError(f"{folder} exists already: choose another folder, or overwrite it with force")
+def check_target(folder: Path, force: bool) -> None:
+    """Can results be written there? Asked before long work, not after it."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, not a folder: choose another name")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not force:
+        raise ValueError(f"{folder} exists already: choose another folder, or overwrite its results with force")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be created: {error}") from error
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        raise ValueError(f"{folder} cannot be written to: choose another folder")
+
+
+@contextmanager
+def new_folder(folder: Path, force: bool):
+    """A temporary folder that becomes `folder` when the block ends well; what was there stays until then.
+
+    In an existing folder only results of ours are replaced; other files are left alone.
+    """
+    check_target(folder, force)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         yield work
@@ -127,11 +139,19 @@ def new_file(path: Path):
         work.unlink(missing_ok=True)
 
 
+OWN_FILES = ("result.json", "samples.safetensors", "sample_*.png", "mean.png", "std.png", "degraded.png", "grid.png")
+
+
 def _replace(folder: Path, work: Path) -> None:
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    folder.rename(aside / "old")
-    work.rename(folder)
-    shutil.rmtree(aside)
+    """Exchange our own files, result.json last: while it is missing the folder does not count as a result."""
+    for pattern in OWN_FILES:
+        for old in (*folder.glob(pattern), *folder.glob(f"image_[0-9]*/{pattern}")):
+            old.unlink()
+    files = sorted((f for f in work.rglob("*") if f.is_file()), key=lambda f: f.name == "result.json")
+    for file in files:
+        target = folder / file.relative_to(work)
+        target.parent.mkdir(exist_ok=True)
+        file.replace(target)
 
 
 def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dict[str, Any]:

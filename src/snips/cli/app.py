@@ -15,15 +15,25 @@ from snips.allocator import keep_freed_memory
 out, err = Console(), Console(stderr=True)
 
 
+def one_line(message: str) -> None:
+    err.print(f"snips: {' '.join(message.split())}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
 class OneLineErrors(TyperGroup):
     """Bad input ends with one clear line and exit code 2, never with a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError, FloatingPointError) as error:
-            message = " ".join(str(error).split())
-            err.print(f"snips: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        except (typer.Exit, typer.Abort):
+            raise
+        except (ValueError, OSError, FloatingPointError, MemoryError) as error:
+            one_line(str(error) or type(error).__name__)
+            raise typer.Exit(2) from error
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # not a mistake in the arguments, but in snips
+                raise
+            one_line(f"{error.format_message()} See `{ctx.command_path} --help`.")  # pyright: ignore
             raise typer.Exit(2) from error
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from snips import measurements
+from snips import measurements, storage
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
 from snips.priors import Prior, StationaryGaussian, load_prior
@@ -19,9 +19,14 @@ from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS
 from snips.schedules import geometric
 
-ProblemOption = Annotated[str, typer.Option("--problem", "-p", help="What was measured: see `snips problems`.")]
+DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+
+ProblemOption = Annotated[
+    str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
+]
 SigmaOption = Annotated[
-    float, typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1].")
+    float | None,
+    typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1]. Default: 0.1."),
 ]
 MaskOption = Annotated[Path | None, typer.Option(help="Image or .npy, white or 1 = seen (inpaint, mri).")]
 KernelOption = Annotated[Path | None, typer.Option(help="Image or .npy with the blur's weights (deblur_kernel).")]
@@ -33,8 +38,8 @@ OptionOption = Annotated[
 @app.command(name="restore")
 def restore_command(
     image: Annotated[Path, typer.Argument(help="The measurement: an image, or an .npz from `snips degrade`.")],
-    problem: ProblemOption = "denoise",
-    sigma: SigmaOption = 0.1,
+    problem: ProblemOption = None,
+    sigma: SigmaOption = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
     prior: Annotated[str, typer.Option(help="`gaussian`, a name from `snips priors`, or a file.")] = "gaussian",
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
@@ -58,8 +63,7 @@ def restore_command(
 
     `snips restore measured.npz --samples 16 --out results`
     """
-    if output.exists() and not force:  # before the work, not after it
-        raise ValueError(f"{output} exists already: choose another folder with --out, or overwrite it with --force")
+    storage.check_target(output, force)
     task = _problem(image, problem, sigma, simulate, seed, _options(option, mask, kernel))
     result = _sample(task, _prior(prior, task), samples, seed, _langevin_options(preset, levels), quiet=as_json)
     result.save(output, force=force)
@@ -69,8 +73,8 @@ def restore_command(
 @app.command()
 def degrade(
     image: Annotated[Path, typer.Argument(help="A clean image.")],
-    problem: ProblemOption = "denoise",
-    sigma: SigmaOption = 0.1,
+    problem: ProblemOption = None,
+    sigma: SigmaOption = None,
     mask: MaskOption = None,
     kernel: KernelOption = None,
     option: OptionOption = None,
@@ -85,13 +89,15 @@ def degrade(
 
     Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
     """
-    task = measurements.measure(image, problem, sigma, seed, _options(option, mask, kernel))
+    options = _options(option, mask, kernel)
+    problem, sigma = problem or DEFAULT_PROBLEM, DEFAULT_SIGMA if sigma is None else sigma
+    task = measurements.measure(image, problem, sigma, seed, options)
     measurements.save_measurement(task, output, force)
     shape = list(task.operator.measurement_shape)
     if as_json:
         print(json.dumps({"file": str(output), "problem": problem, "sigma_0": sigma, "measurement_shape": shape}))
     else:
-        out.print(f"{output}: {measurements.entries(task)}, sigma_0 = {sigma:g}")
+        _say(f"{output}: {measurements.entries(task)}, sigma_0 = {sigma:g}")
 
 
 @app.command()
@@ -111,8 +117,8 @@ def _options(pairs: list[str] | None, mask: Path | None, kernel: Path | None) ->
     options: dict[str, Any] = {}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--option takes name=value, not {pair!r}")
+        if not equals or name in ("name", "image_shape"):
+            raise ValueError(f"--option takes name=value with an option of the problem, not {pair!r}")
         try:
             options[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -126,12 +132,15 @@ def _options(pairs: list[str] | None, mask: Path | None, kernel: Path | None) ->
 
 
 def _problem(
-    image: Path, name: str, sigma: float, simulate: bool, seed: int, options: dict[str, Any]
+    image: Path, name: str | None, sigma: float | None, simulate: bool, seed: int, options: dict[str, Any]
 ) -> InverseProblem:
+    if image.suffix == ".npz":
+        if name is not None or sigma is not None or options or simulate:
+            raise ValueError(f"{image} knows its problem and noise: leave out --problem, --sigma and the like")
+        return measurements.load_measurement(image)
+    name, sigma = name or DEFAULT_PROBLEM, DEFAULT_SIGMA if sigma is None else sigma
     if simulate:
         return measurements.measure(image, name, sigma, seed, options)
-    if image.suffix == ".npz":
-        return measurements.load_measurement(image)
     return measurements.as_measurement(image, name, sigma, options)
 
 
@@ -169,5 +178,9 @@ def _report(result: Restoration, folder: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"folder": str(folder), **json.loads((folder / "result.json").read_text())}))
         return
-    out.print(repr(result), markup=False, highlight=False)
-    out.print(f"pictures in {folder}: grid.png shows all; sample_*.png, mean.png, std.png", highlight=False)
+    _say(repr(result))
+    _say(f"pictures in {folder}: grid.png shows all; sample_*.png, mean.png, std.png")
+
+
+def _say(text: str) -> None:
+    out.print(text, markup=False, highlight=False, soft_wrap=True)

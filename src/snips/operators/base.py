@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,13 @@ class LinearOperator(ExactBuffers):
         super().__init__()
         self.image_shape = checked_image_shape(image_shape)
         self.measurement_shape = tuple(int(n) for n in measurement_shape)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Every operator takes the precision and the device of what it is given, without loss."""
+        super().__init_subclass__(**options)
+        for name in ("forward", "Vt", "V", "Ut", "U"):
+            if name in cls.__dict__:
+                setattr(cls, name, _following(cls.__dict__[name]))
 
     def forward(self, x: Tensor) -> Tensor:
         """H x: (B, C, H, W) -> (B, *measurement_shape)."""
@@ -79,6 +88,15 @@ class LinearOperator(ExactBuffers):
 
     def extra_repr(self) -> str:
         return f"image_shape={self.image_shape}, measurement_shape={self.measurement_shape}"
+
+
+def _following(method: Callable[[LinearOperator, Tensor], Tensor]) -> Callable[[LinearOperator, Tensor], Tensor]:
+    @wraps(method)
+    def follow_then_call(self: LinearOperator, x: Tensor) -> Tensor:
+        self.follow(x)
+        return method(self, x)
+
+    return follow_then_call
 
 
 def reciprocal(s: Tensor) -> Tensor:

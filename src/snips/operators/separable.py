@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,8 @@ class Separable(LinearOperator):
             if factor is not None:
                 s = self._register_factor(name, factor, image_shape[axis])
                 spectrum = spectrum * s.reshape([-1 if axis == i else 1 for i in range(3)])
-        self.register_exact("singular_values", spectrum)
+        entries = math.prod(self.measurement_shape), math.prod(image_shape)
+        self.register_exact("singular_values", numerical_rank_cut(spectrum, entries))
 
     def _register_factor(self, name: str, factor: Tensor, size: int) -> Tensor:
         if factor.ndim != 2 or factor.shape[1] != size:
@@ -53,7 +56,7 @@ class Separable(LinearOperator):
         return self._multiply("V", x_bar)
 
     def Ut(self, y: Tensor) -> Tensor:
-        return self._multiply("U", y, transpose=True)
+        return self._multiply("U", y, transpose=True) * (self.singular_values > 0)
 
     def U(self, y_bar: Tensor) -> Tensor:
         return self._multiply("U", y_bar)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from snips.buffers import ExactBuffers
 from snips.operators.base import LinearOperator, check_memory, checked_image_shape
+from snips.operators.separable import aligned_svd
 from snips.priors.base import Prior, per_image
 
 
@@ -108,11 +109,9 @@ class GaussianMixture(ExactBuffers, Prior):
         component = torch.multinomial(self.weights.cpu().double(), n, replacement=True, generator=random)
         noise = torch.randn(n, self.means.shape[1], generator=random, dtype=torch.float64)
         draws = torch.empty_like(noise)
-        self.eigen()
         for k in component.unique().tolist():
             chosen = component == k
-            root = self._exact["eigenvectors"][k] * self._exact["eigenvalues"][k].sqrt()
-            draws[chosen] = self._exact["means"][k] + noise[chosen] @ root.T
+            draws[chosen] = self._exact["means"][k] + noise[chosen] @ self._root(k).T
         return draws.reshape(n, *self.image_shape).to(self.means)
 
     def posterior(self, problem: Measured) -> GaussianMixture:
@@ -125,11 +124,16 @@ class GaussianMixture(ExactBuffers, Prior):
             torch.empty_like(self._exact["covariances"]),
         )
         for k in range(len(log_weights)):
-            prior = self._exact["means"][k], self._exact["covariances"][k]
+            prior = self._exact["means"][k], self._root(k)
             means[k], covariances[k], evidence = condition(*prior, H, y, problem.sigma_0)
             log_weights[k] += evidence
         weights = torch.softmax(log_weights, 0).clamp(min=1e-300)
         return GaussianMixture(weights, means, covariances, self.image_shape).to(problem.y)
+
+    def _root(self, k: int) -> Tensor:
+        """R with C_k = R R^T, in float64."""
+        self.eigen()
+        return self._exact["eigenvectors"][k] * self._exact["eigenvalues"][k].sqrt()
 
     def _rotate(self, x: Tensor) -> Tensor:
         """Q_k^T (x - mu_k): (B, C, H, W) -> (K, B, N)."""
@@ -155,31 +159,26 @@ def check_single(problem: Measured) -> None:
 
 
 def dense_measurement(problem: Measured) -> tuple[Tensor, Tensor]:
-    """H (M, N) and y (M,) in float64; for sigma_0 = 0 reduced to independent rows, so that H C H^T is regular."""
-    operator = problem.operator
-    n = math.prod(operator.image_shape)
-    check_memory(8 * 4 * n * n, f"an exact posterior of {n} pixels", "use a smaller image")
-    H = copy.deepcopy(operator).double().as_matrix().cpu()
-    y = problem.y.reshape(-1).cpu().double()
-    if problem.sigma_0 > 0 or not H.numel():
-        return H, y
-    U, s, Vh = torch.linalg.svd(H, full_matrices=False)
-    kept = s > torch.finfo(s.dtype).eps * max(H.shape) * s.max()
-    return s[kept, None] * Vh[kept], U[:, kept].T @ y
+    """H (M, N) and y (M,) in float64."""
+    n = math.prod(problem.operator.image_shape)
+    check_memory(8 * 6 * n * n, f"an exact posterior of {n} pixels", "use a smaller image")
+    H = copy.deepcopy(problem.operator).cpu().double().as_matrix()
+    return H, problem.y.reshape(-1).cpu().double()
 
 
-def condition(mean: Tensor, covariance: Tensor, H: Tensor, y: Tensor, sigma_0: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and covariance of a Gaussian given y = H x + z, and the evidence log N(y; H mean, S).
+def condition(mean: Tensor, root: Tensor, H: Tensor, y: Tensor, sigma_0: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and covariance of N(mean, R R^T) given y = H x + z, and the evidence log N(y; H mean, S), for a root R.
 
-    S = H C H^T + sigma_0^2 I,   mean + C H^T S^-1 (y - H mean),   C - C H^T S^-1 H C.
+    With the SVD H R = U diag(d) W^T the covariance is R W diag(sigma_0^2 / (d^2 + sigma_0^2)) W^T R^T: a square, so it
+    has no negative eigenvalue at any sigma_0, 0 included.
     """
-    HC = H @ covariance
-    S = HC @ H.T + sigma_0**2 * torch.eye(len(H), dtype=H.dtype)
-    root, failed = torch.linalg.cholesky_ex(S)
-    if failed:
-        raise ValueError("H C H^T is singular: this prior has no spread in a measured direction and sigma_0 = 0")
-    whitened = torch.linalg.solve_triangular(root, HC, upper=False)  # L^-1 H C
-    residual = torch.linalg.solve_triangular(root, (y - H @ mean)[:, None], upper=False)[:, 0]
-    log_det = 2 * root.diagonal().log().sum() + len(y) * math.log(2 * math.pi)
-    evidence = -(residual @ residual + log_det) / 2
-    return mean + whitened.T @ residual, covariance - whitened.T @ whitened, evidence
+    U, d, W = aligned_svd(H @ root)
+    offset = y - H @ mean
+    residual, variance, seen = U.T @ offset, d**2 + sigma_0**2, d > 0
+    gain = torch.where(seen, d / torch.where(seen, variance, 1), 0)
+    kept = root @ W * torch.where(seen, sigma_0 / torch.where(seen, variance, 1).sqrt(), 1)
+    evidence = -((residual[seen] ** 2 / variance[seen]).sum() + (2 * math.pi * variance[seen]).log().sum()) / 2
+    if sigma_0 > 0:  # the part of y that no image explains counts for every component alike, up to its rank
+        outside, rest = offset.square().sum() - residual.square().sum(), len(y) - int(seen.sum())
+        evidence = evidence - (outside / sigma_0**2 + rest * math.log(2 * math.pi * sigma_0**2)) / 2
+    return mean + root @ (W @ (residual * gain)), kept @ kept.T, evidence

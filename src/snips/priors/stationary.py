@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from snips.buffers import ExactBuffers
+from snips.operators.base import check_memory
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
 from snips.priors.base import Prior, per_image
+from snips.streams import stream_key
 
 DENSE_LIMIT = 2048  # pixels; beyond, an exact posterior is found by linear solves
 NATURAL_COLOURS = ((1.00, 0.94, 0.86), (0.94, 1.00, 0.94), (0.86, 0.94, 1.00))
@@ -21,7 +23,7 @@ class StationaryGaussian(ExactBuffers, Prior):
     """N(mean, C) with C = K (x) F^* diag(power) F: a power spectrum over space, a covariance K over channels.
 
     Args:
-        mean: a number, or one for each channel.
+        mean: a number, one for each channel, or an image (C, H, W).
         power_spectrum: (H, W), the variance of each coefficient of the orthonormal FFT, zero frequency at [0, 0];
             its mean is the variance of a pixel. Must be even, P(k) = P(-k), as a real image's is.
         channels: C.
@@ -46,11 +48,19 @@ class StationaryGaussian(ExactBuffers, Prior):
         mirrored = power.flip(0, 1).roll((1, 1), (0, 1))
         if not torch.allclose(power, mirrored, rtol=1e-6):
             raise ValueError("the power spectrum of a real image is even: P(k) = P(-k)")
+        if channels < 1 or (channel_covariance is not None and tuple(channel_covariance.shape) != (channels, channels)):
+            raise ValueError(f"{channels} channels need a (channels, channels) covariance")
         K = torch.eye(channels) if channel_covariance is None else torch.as_tensor(channel_covariance)
         eigenvalues, rotation = torch.linalg.eigh(K.to(torch.float64))
         self.image_shape = (channels, *power.shape)
-        centre = torch.as_tensor(mean, dtype=torch.float64).flatten().expand(channels)
-        self.register_exact("mean_image", centre.reshape(-1, 1, 1))
+        centre = torch.as_tensor(mean, dtype=torch.float64)
+        centre = centre if centre.ndim == 3 else centre.flatten()[:, None, None]
+        if (
+            not torch.isfinite(centre).all()
+            or torch.broadcast_shapes(centre.shape, self.image_shape) != self.image_shape
+        ):
+            raise ValueError("the mean must be a finite number, one for each channel, or an image (C, H, W)")
+        self.register_exact("mean_image", centre)
         self.register_exact("variances", eigenvalues.clamp(min=0)[:, None, None] * power)
         self.register_exact("rotation", rotation)
 
@@ -94,7 +104,7 @@ class StationaryGaussian(ExactBuffers, Prior):
     def posterior(self, problem: Measured) -> GaussianMixture | SolvedPosterior:
         """The exact posterior of one measurement: dense up to a few thousand pixels, by linear solves beyond."""
         n = math.prod(self.image_shape)
-        if n <= DENSE_LIMIT:
+        if n <= DENSE_LIMIT or problem.sigma_0 == 0:
             return self.as_gaussian().posterior(problem)
         return SolvedPosterior(self, problem)
 
@@ -116,8 +126,7 @@ class SolvedPosterior:
 
     def __init__(self, prior: StationaryGaussian, problem: Measured) -> None:
         check_single(problem)
-        if problem.sigma_0 == 0:
-            raise ValueError("beyond a few thousand pixels the exact posterior needs sigma_0 > 0")
+        self.problem = problem
         self.prior, self.sigma_0, self.dtype = (
             copy.deepcopy(prior).cpu().double(),
             problem.sigma_0,
@@ -133,13 +142,23 @@ class SolvedPosterior:
 
     @property
     def covariance(self) -> Tensor:
+        """Cov[x | y], (N, N), where that fits into memory; slow."""
+        return self._dense().covariance
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x | y) for x (B, C, H, W) -> (B,); as slow as the covariance."""
+        return self._dense().log_density(x)
+
+    def _dense(self) -> GaussianMixture:
         n = math.prod(self.prior.image_shape)
-        raise ValueError(f"the covariance of {n} pixels has {8 * n * n / 2**30:.0f} GiB: use .sample() instead")
+        check_memory(8 * 8 * n * n, f"the dense posterior of {n} pixels", "use .mean and .sample()")
+        return self.prior.as_gaussian().posterior(self.problem)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """n independent draws, (n, C, H, W)."""
         x = self.prior.sample(n, seed)
-        noise = torch.randn(n, *self.y.shape[1:], generator=torch.Generator().manual_seed(seed + 1), dtype=x.dtype)
+        random = torch.Generator().manual_seed(stream_key(seed, 1, 0))  # apart from the prior's own stream
+        noise = torch.randn(n, *self.y.shape[1:], generator=random, dtype=x.dtype)
         return self._conditioned(x, self.y - self.sigma_0 * noise).to(self.dtype)
 
     def _conditioned(self, x: Tensor, y: Tensor) -> Tensor:

@@ -40,17 +40,20 @@ class Coordinates:
     """The measurements of all chains in the SVD basis of H."""
 
     def __init__(self, problem: InverseProblem, chains: Sequence[Chain]) -> None:
-        self.operator, self.sigma_0 = problem.operator, problem.sigma_0
+        self.operator = problem.operator
         y_bar = self.operator.Ut(problem.y.detach())
         self.y_bar = y_bar[[chain.image - problem.first_image for chain in chains]]
-        self.s = self._measured_singular_values(problem)
+        self.s = self.operator.singular_values.to(torch.float64)
+        # Even a noiseless y is rounded: to believe more than its digits would amplify the rounding by 1 / s.
+        rounding = 4 * torch.finfo(problem.y.dtype).eps * float(self.s.max())
+        self.sigma_0 = max(problem.sigma_0, rounding)
 
     def at(self, sigma: float) -> Level:
         """The conditional law at noise level sigma."""
         s = self.s
         measured = s > 0
         ratio = sigma / self.sigma_0 if self.sigma_0 > 0 else float("inf")
-        r = torch.where(measured, s * ratio, 0)  # infinite for sigma_0 = 0, and never 0 times infinity
+        r = torch.where(measured, s * ratio, 0)  # never 0 times infinity: sigma_0 is 0 only where H is
         decided = r >= 1
         q = torch.where(decided, 1, r**2)
         gain = torch.where(decided, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
@@ -60,15 +63,5 @@ class Coordinates:
         return Level(sigma, q.to(dtype), gain.to(dtype) * self.y_bar, variance.to(dtype), decided)
 
     def white(self, noise: Tensor) -> Tensor:
-        """White noise, drawn in pixels, as coordinates: a real orthonormal basis may leave it as it is."""
-        if self.y_bar.is_complex() or self.y_bar.shape != noise.shape:
-            return self.operator.Vt(noise)
-        return noise
-
-    def _measured_singular_values(self, problem: InverseProblem) -> Tensor:
-        """s in float64. Without noise, what lies below the rounding errors of y counts as not measured."""
-        s = self.operator.singular_values.to(torch.float64)
-        if problem.sigma_0 > 0:
-            return s
-        entries = max(self.y_bar[0].numel(), problem.y[0].numel())
-        return torch.where(s > torch.finfo(problem.y.dtype).eps * entries * s.max(), s, 0)
+        """Noise drawn in pixels as coordinates: the same for every basis that LAPACK may choose, real or complex."""
+        return self.operator.Vt(noise)

@@ -9,8 +9,8 @@ If x given the noisy image were N(D, C), that look would move the denoised image
 
     delta^T C^-1 delta + |S (y_e - D - delta)|^2.
 
-C is that of a Gaussian model of photographs, so the move is approximate. It fades by itself, S -> 0 as s sigma -> sigma_0,
-and the levels below, where nothing is hidden, target the exact posterior.
+C is that of a Gaussian model of photographs, so the move is approximate. It fades by itself, S -> 0 as s sigma comes
+down to sigma_0, and the levels below, where nothing is hidden, target the exact posterior.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from snips.operators.base import LinearOperator
 from snips.operators.transforms import dct, idct
 from snips.priors.stationary import NATURAL_COLOURS
 from snips.samplers.conditional import Coordinates, Level
+from snips.streams import Streams
 
 STEPS = 5  # of conjugate gradients
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
-POWER = 1e-3  # of a photograph's cosine coefficients, POWER / f^2 with f in cycles per pixel
+POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
 
 
@@ -65,27 +66,47 @@ class Photographs:
 
 
 class Guide:
-    """Moves denoised images to what y tells of the hidden coordinates; everything in the SVD basis."""
+    """What a noisy image and y together tell of x, under the model; everything in the SVD basis."""
 
     def __init__(self, coordinates: Coordinates, model: Photographs) -> None:
         self.coordinates, self.model = coordinates, model
 
-    def __call__(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
+    def mean(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
+        """The denoised image, moved to what y tells of the hidden coordinates."""
         sharpness = self._sharpness(level)
-        if not sharpness.any():
-            return denoised_bar
-        H, sigma = self.coordinates.operator, level.sigma
-        variances = self.model.variances
-        root = (variances * sigma**2 / (variances + sigma**2)).sqrt()  # C^1/2, as C^-1 = (prior's)^-1 + sigma^-2
-        look = sharpness * (level.pull - denoised_bar)  # S (y_e - D), and y_bar / s is level.pull here
-        look = look - torch.where(sharpness > 0, (x_bar - level.pull) / (sharpness * sigma**2), 0)
+        return self._conditioned(level, sharpness, denoised_bar, self._look(level, sharpness, x_bar))
 
-        def apply(u: Tensor) -> Tensor:
+    def draw(self, level: Level, denoised_bar: Tensor, x_bar: Tensor, streams: Streams) -> Tensor:
+        """One x of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
+        H, sharpness = self.coordinates.operator, self._sharpness(level)
+        noise = streams.normal(denoised_bar.new_empty((len(x_bar), *H.image_shape), dtype=level.q.dtype))
+        drawn_bar = denoised_bar + H.Vt(self.model.filter(noise, self._root(level)))
+        look = self._look(level, sharpness, x_bar)
+        if sharpness.any():
+            look = look + (sharpness > 0) * self.coordinates.white(streams.normal(noise))
+        return self._conditioned(level, sharpness, drawn_bar, look)
+
+    def _root(self, level: Level) -> Tensor:
+        """C^1/2, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
+        variances = self.model.variances
+        return (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()
+
+    def _look(self, level: Level, sharpness: Tensor, x_bar: Tensor) -> Tensor:
+        """S y_e; where coordinates are hidden, y_bar / s is level.pull."""
+        offset = (x_bar - level.pull) / (torch.where(sharpness > 0, sharpness, 1) * level.sigma**2)
+        return torch.where(sharpness > 0, sharpness * level.pull - offset, 0)
+
+    def _conditioned(self, level: Level, sharpness: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
+        """centre + delta with delta = C^1/2 u and (I + C^1/2 V S^2 V^T C^1/2) u = C^1/2 V S (look - S centre)."""
+        if not sharpness.any():
+            return centre_bar
+        H, root = self.coordinates.operator, self._root(level)
+
+        def apply(u: Tensor) -> Tensor:  # on images, which are real also where V is not
             return u + self.model.filter(H.V(sharpness**2 * H.Vt(self.model.filter(u, root))), root)
 
-        # delta = C^1/2 u with (I + C^1/2 V S^2 V^T C^1/2) u = C^1/2 V S (y_e - D): real also where V is not
-        u = conjugate_gradients(apply, self.model.filter(H.V(sharpness * look), root), STEPS)
-        return denoised_bar + H.Vt(self.model.filter(u, root))
+        wanted = self.model.filter(H.V(sharpness * (look - sharpness * centre_bar)), root)
+        return centre_bar + H.Vt(self.model.filter(conjugate_gradients(apply, wanted, STEPS), root))
 
     def _sharpness(self, level: Level) -> Tensor:
         """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""

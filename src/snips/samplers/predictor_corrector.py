@@ -4,21 +4,22 @@ With q, m and A of `conditional.Level` (r = s sigma / sigma_0, q = min(r^2, 1), 
 
     m = (1 - q) D_bar + q y_bar / s,      A = sigma^2 (1 - q), or sigma^2 (1 - r^-2) where r >= 1.
 
-Correction at one level: the paper's Newton step with two half noises, one of them shared with the next step
-(Leimkuhler and Matthews 2013), which leaves no bias of the variance for Gaussian targets at any step size c,
+Correction at one level: the paper's Newton step with c = 1 and two half noises, of which the next step shares one
+(Leimkuhler and Matthews 2013). For Gaussian targets it leaves no bias of the variance, however large the step:
 
-    x_bar <- x_bar + c (m - x_bar) + a (z_k + z_k+1),      a^2 = c A / 2.
+    x_bar <- m + a (z_k + z_k+1),      a^2 = A / 2.
 
-Prediction of the next level, marked ':
+Prediction of the next level, marked ', with some x^ in place of D in m and m':
 
     x_bar' = m' + k (x_bar - m) + sqrt(A' - k^2 A) z,      k = min(sigma'^2 / sigma^2, A' / A),
 
-and k = 0 where s sigma crosses sigma_0. For s = 0 this is ancestral sampling, for r >= 1 a Brownian bridge to y_bar / s. Where
-corrections follow, k is small enough that a z_0 is a part of the prediction's noise: z_0 is the half noise that the first
-correction shares with its past. Without that link the first correction would shrink the variance.
+and k = 0 where s sigma crosses sigma_0. Given x^ = x and y this is exact for any k; for s = 0 it is ancestral sampling,
+for r >= 1 a Brownian bridge to y_bar / s. x^ is drawn around D by `guidance.Guide`, as its mean alone would lose
+variance in large steps. Where corrections follow, k is so small that a z_0 fits into the prediction's noise: z_0 is
+the half noise that the first correction shares. A fresh one would shrink the variance.
 
-While coordinates are hidden (r > 1), D is moved towards y by `guidance.Guide`. Once none is, x is independent of y given
-the noisy image, so the corrections converge to the exact posterior and the last D is the sample.
+While coordinates are hidden (r > 1) the guide also moves D towards y. Once none is, x is independent of y given the
+noisy image: corrections converge to its exact posterior, and the last D is the sample.
 """
 
 from __future__ import annotations
@@ -34,10 +35,8 @@ from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, denoise, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import Guide, Photographs
-from snips.schedules import checked_sigmas, FEWEST_CALLS, noise_plan
+from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
-
-STEP_SIZE = 0.7  # c
 
 
 def fast(
@@ -86,16 +85,15 @@ def fast_steps(
     for i in range(state.step, len(plan)):
         level = coordinates.at(plan[i])
         denoised = denoise(prior, state.x, level.sigma, i + 1)
-        x_bar = H.Vt(state.x)
-        denoised_bar = guide(level, H.Vt(denoised), x_bar)
+        x_bar, denoised_bar = H.Vt(state.x), H.Vt(denoised)
         if i + 1 == len(plan):
-            # nothing hidden: E[x | noisy x, y] = D. Else y_bar / s has less noise than the last level
-            x_bar = torch.where(level.decided, level.pull, denoised_bar)
+            x_bar = finish(level, guide.mean(level, denoised_bar, x_bar))
         elif plan[i + 1] == plan[i]:
-            x_bar = correct(coordinates, level, x_bar, level.mean(denoised_bar), state)
+            x_bar = correct(coordinates, level, guide.mean(level, denoised_bar, x_bar), state)
         else:
+            drawn_bar = guide.draw(level, denoised_bar, x_bar, state.streams)
             corrected = plan[i + 1] in plan[i + 2 : i + 3]
-            x_bar = predict(coordinates, level, coordinates.at(plan[i + 1]), x_bar, denoised_bar, state, corrected)
+            x_bar = predict(coordinates, level, coordinates.at(plan[i + 1]), x_bar, drawn_bar, state, corrected)
         state.x = H.V(x_bar)
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
@@ -103,21 +101,18 @@ def fast_steps(
 
 def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> list[float]:
     """The noise level of each call: from far above what y leaves open to well below its noise."""
-    if nfe < FEWEST_CALLS:
-        raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
     s, sigma_0 = coordinates.s, coordinates.sigma_0
     spread = model.hidden_spread(coordinates.operator, s, sigma_0)
     largest = float(s.max()) if s.numel() else 0.0
     return noise_plan(spread, sigma_0 / largest if largest > 0 else math.inf, nfe)
 
 
-def correct(coordinates: Coordinates, level: Level, x_bar: Tensor, mean: Tensor, state: State) -> Tensor:
-    """x_bar + c (m - x_bar) + a (z_k + z_k+1), where z_k is remembered."""
+def correct(coordinates: Coordinates, level: Level, denoised_bar: Tensor, state: State) -> Tensor:
+    """m + a (z_k + z_k+1), where z_k is remembered."""
     noise = state.streams.normal(state.x)
     both = noise if state.memory is None else noise + state.memory
     state.memory = noise
-    half = (STEP_SIZE / 2 * level.variance).sqrt()
-    return torch.lerp(x_bar, mean, STEP_SIZE) + half * coordinates.white(both)
+    return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(both))
 
 
 def predict(
@@ -125,25 +120,25 @@ def predict(
     level: Level,
     following: Level,
     x_bar: Tensor,
-    denoised_bar: Tensor,
+    drawn_bar: Tensor,
     state: State,
     corrected: bool,
 ) -> Tensor:
-    """m' + k (x_bar - m) + sqrt(A' - k^2 A - a^2) w + a z_0; a = 0 where no correction follows."""
-    A, A_next = level.variance, following.variance
-    a2 = STEP_SIZE / 2 * A_next if corrected else torch.zeros_like(A_next)
-    ratio = A_next / A.clamp(min=torch.finfo(A.dtype).tiny)
-    k = ratio.clamp(max=(following.sigma / level.sigma) ** 2)
-    k = torch.minimum(k, ((A_next - a2) / A.clamp(min=torch.finfo(A.dtype).tiny)).sqrt())
+    """m' + k (x_bar - m) + sqrt(A' - k^2 A - a^2) z + a z_0, with a = 0 where no correction follows."""
+    A, A_next = level.variance.clamp(min=torch.finfo(level.variance.dtype).tiny), following.variance
+    a2 = A_next / 2 if corrected else torch.zeros_like(A_next)
+    k = (A_next / A).clamp(max=(following.sigma / level.sigma) ** 2).minimum(((A_next - a2) / A).sqrt())
     k = torch.where(level.decided == following.decided, k, 0)
+    move = torch.addcmul(following.mean(drawn_bar), k, x_bar - level.mean(drawn_bar))
     spread = (A_next - k**2 * A - a2).clamp(min=0).sqrt()
-    move = torch.addcmul(following.mean(denoised_bar), k, x_bar - level.mean(denoised_bar))
-    move = move + spread * coordinates.white(state.streams.normal(state.x))
-    if not corrected:
-        state.memory = None
-        return move
-    state.memory = state.streams.normal(state.x)
-    return move + a2.sqrt() * coordinates.white(state.memory)
+    move = move.addcmul(spread, coordinates.white(state.streams.normal(state.x)))
+    state.memory = state.streams.normal(state.x) if corrected else None
+    return move if state.memory is None else move.addcmul(a2.sqrt(), coordinates.white(state.memory))
+
+
+def finish(level: Level, denoised_bar: Tensor) -> Tensor:
+    """E[x | noisy x, y] = D where nothing is hidden; what still is, y_bar / s tells better than the last level."""
+    return torch.where(level.decided, level.pull, denoised_bar)
 
 
 def _start(
@@ -158,5 +153,5 @@ def _start(
     noise = streams.normal(grey)
     white = coordinates.white(noise)
     x_bar = level.mean(H.Vt(grey)) + level.variance.sqrt() * white
-    x_bar = level.mean(guide(level, H.Vt(grey), x_bar)) + level.variance.sqrt() * white
+    x_bar = level.mean(guide.mean(level, H.Vt(grey), x_bar)) + level.variance.sqrt() * white
     return State(0, H.V(x_bar), streams)

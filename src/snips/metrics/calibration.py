@@ -1,0 +1,100 @@
+"""Are the samples as uncertain as they should be? Ranks of the truth among them, and coverage of their intervals.
+
+If truth and K samples come from the same posterior, all K + 1 of them are exchangeable: the rank of the truth is uniform
+on 0 .. K (simulation-based calibration, Talts et al. 2018), and the interval between the m-th smallest and the m-th
+largest sample covers the truth with probability 1 - 2 m / (K + 1) exactly, whatever the posterior is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+FEWEST_SAMPLES = 19  # the fewest for which a 90 % interval exists
+Summary = Callable[[Tensor], Tensor]  # (..., C, H, W) -> (...)
+
+
+def _brightness(x: Tensor) -> Tensor:
+    return x.flatten(-3).mean(-1)
+
+
+def _contrast(x: Tensor) -> Tensor:
+    return x.flatten(-3).std(-1)
+
+
+def _roughness(x: Tensor) -> Tensor:
+    """Root mean square of the differences of neighbours."""
+    down, right = x.diff(dim=-2).flatten(-3), x.diff(dim=-1).flatten(-3)
+    return torch.cat([down, right], -1).square().mean(-1).sqrt()
+
+
+SUMMARIES: dict[str, Summary] = {"brightness": _brightness, "contrast": _contrast, "roughness": _roughness}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often central intervals held the truth."""
+
+    level: float  # the exact level of the interval for this many samples
+    inside: Tensor  # bool, the shape of the truth
+
+    @property
+    def share(self) -> float:
+        return float(self.inside.double().mean())
+
+
+def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
+    """Coverage of the interval between order statistics of samples (K, ...) for truth (...).
+
+    The interval leaves out m samples less one at each end, m the nearest to (1 - level) (K + 1) / 2; the level that this
+    gives, 1 - 2 m / (K + 1), is stated in the result.
+    """
+    K = _checked(samples, truth)
+    if not 0 < level < 1:
+        raise ValueError(f"the level of an interval lies between 0 and 1, but is {level}")
+    m = max(1, round((1 - level) * (K + 1) / 2))
+    if 2 * m >= K + 1:
+        raise ValueError(f"{K} samples give no interval of level {level:g}: draw more")
+    ordered = samples.sort(0).values
+    inside = (truth >= ordered[m - 1]) & (truth <= ordered[K - m])
+    return Coverage(1 - 2 * m / (K + 1), inside)
+
+
+def ranks(samples: Tensor, truth: Tensor, seed: int = 0) -> Tensor:
+    """How many of samples (K, ...) lie below truth (...), 0 .. K; ties are broken at random."""
+    _checked(samples, truth)
+    random = torch.rand(truth.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    below, equal = (samples < truth).sum(0).cpu(), (samples == truth).sum(0).cpu()
+    return below + (random * (equal + 1)).long()
+
+
+def rank_histogram(rank: Tensor, samples: int, bins: int | None = None) -> Tensor:
+    """Counts of ranks 0 .. K in K + 1 bins, or in fewer of equal width where `bins` divides K + 1."""
+    bins = samples + 1 if bins is None else bins
+    if (samples + 1) % bins:
+        raise ValueError(f"{bins} bins do not divide the {samples + 1} ranks of {samples} samples")
+    return torch.bincount(rank.flatten() * bins // (samples + 1), minlength=bins)
+
+
+def uniformity(rank: Tensor, samples: int, bins: int | None = None) -> float:
+    """p-value of a chi-square test that ranks are uniform.
+
+    The ranks must be independent: one summary of each of many truths. Pixels of one image are not.
+    """
+    counts = rank_histogram(rank, samples, bins)
+    if counts.sum() < 5 * len(counts):
+        raise ValueError(f"{int(counts.sum())} ranks are too few for {len(counts)} bins: 5 for each, or fewer bins")
+    return float(stats.chisquare(counts.numpy()).pvalue)
+
+
+def _checked(samples: Tensor, truth: Tensor) -> int:
+    K = len(samples)
+    if samples.shape[1:] != truth.shape:
+        raise ValueError(f"samples {tuple(samples.shape)} must be truth {tuple(truth.shape)} with K in front")
+    if K < FEWEST_SAMPLES:
+        raise ValueError(f"calibration needs at least {FEWEST_SAMPLES} samples, not {K}")
+    return K
