@@ -5,8 +5,8 @@
     python benchmarks/exactness.py --calibration    coverage of 90 % intervals
     python benchmarks/exactness.py --seed 1 ...     other patches, mixtures, measurements and draws
 
-The priors are Gaussian mixtures fitted to 8x8 patches of photographs. A distance is the sliced Wasserstein-2 distance of
-1,000 samples to exact ones, divided by the mean distance of two exact sets: 1.0 is perfect.
+The priors are Gaussian mixtures fitted to 8x8 patches of photographs. A distance is the sliced Wasserstein-2 distance
+of 1,000 samples to exact ones, divided by the mean distance of two exact sets: 1.0 is perfect.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from measure import RESULTS, print_table, store
 from PIL import Image, ImageDraw
 from skimage import data
 from torch import Tensor
 
+from measure import RESULTS, print_table, store
 from snips import InverseProblem, make_operator
 from snips.metrics import calibration
 from snips.operators import Zero

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import snips
 from snips.cli import app
 
-QUICK = ["--levels", "8", "--samples", "2"]
+QUICK = ["--nfe", "10", "--samples", "2"]
 
 
 @pytest.fixture
@@ -56,6 +56,12 @@ def test_restore_takes_the_file_as_y(problem, size, image, tmp_path):
     assert result.exit_code == 0, result.output
     assert size_and_mode(tmp_path / "out" / "mean.png")[0] == size
     assert "PSNR" not in result.output
+
+
+def test_the_papers_sampler(image, tmp_path):
+    arguments = ("--sampler", "langevin", "--levels", "8", "-k", "2", "--out", tmp_path / "out", "--json")
+    result = run("restore", image, "-p", "sr2", *arguments)
+    assert json.loads(result.stdout)["settings"]["sampler"] == "langevin"
 
 
 def test_restore_colours(image, tmp_path):
@@ -137,8 +143,10 @@ def test_existing_output_is_kept(image, tmp_path):
         (["-p", "deblur_uniform", "-o", "with=3"], "cannot take with=3"),
         (["-p", "deblur_uniform", "-o", "width=wide"], "whole number"),
         (["--samples", "0"], "samples must be"),
-        (["--levels", "0"], "at least one level"),
-        (["--preset", "celebs"], "did you mean celeba"),
+        (["--sampler", "langevin", "--levels", "0"], "at least one level"),
+        (["--sampler", "langevin", "--preset", "celebs"], "did you mean celeba"),
+        (["--sampler", "fsat"], "did you mean fast"),
+        (["--nfe", "1"], "nfe"),
         (["--prior", "fases"], "fases"),
         (["--seed", "-1"], "seed"),
     ],
@@ -182,7 +190,7 @@ def test_damaged_archives_are_refused(image, tmp_path):
         damaged = whole.copy()
         damaged[random.integers(0, len(whole), 20)] = random.integers(0, 256, 20)
         (tmp_path / "bad.npz").write_bytes(damaged.tobytes())
-        result = run("restore", tmp_path / "bad.npz", "--out", tmp_path / "out", "--force", "--levels", "1", "-k", "1")
+        result = run("restore", tmp_path / "bad.npz", "--out", tmp_path / "out", "--force", "--nfe", "8", "-k", "1")
         assert result.exit_code in (0, 2), result.output
 
 

@@ -130,7 +130,7 @@ def test_train_then_use_the_weights(tmp_path):
         assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["step"] == 3
     weights = json.loads(result.stdout)["weights"]
-    arguments = ["--prior", weights, "--out", str(tmp_path / "restored"), "--levels", "3", "--samples", "2"]
+    arguments = ["--prior", weights, "--out", str(tmp_path / "restored"), "--nfe", "10", "--samples", "2"]
     result = CliRunner().invoke(app, ["restore", str(tmp_path / "photos" / "0.png"), *arguments, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["settings"]["prior"] == "weights.safetensors"

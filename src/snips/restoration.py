@@ -17,10 +17,10 @@ from snips.names import unknown_name
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.report import comparison_grid
-from snips.samplers import langevin
+from snips.samplers import fast, langevin
 from snips.samplers.base import OnStep
 
-SAMPLERS: dict[str, Callable[..., Tensor]] = {"langevin": langevin}
+SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def restore(
     problem: InverseProblem,
     prior: Prior,
     *,
-    sampler: str = "langevin",
+    sampler: str = "fast",
     samples: int = 8,
     seed: int = 0,
     on_step: OnStep | None = None,

@@ -15,7 +15,7 @@ from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
 from snips.priors import Prior, StationaryGaussian, load_prior
 from snips.problems import PROBLEMS, InverseProblem
-from snips.restoration import Restoration, restore
+from snips.restoration import SAMPLERS, Restoration, restore
 from snips.samplers import PRESETS
 from snips.schedules import geometric
 
@@ -43,8 +43,10 @@ def restore_command(
     simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
     prior: Annotated[str, typer.Option(help="`gaussian`, a name from `snips priors`, or a file.")] = "gaussian",
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
-    preset: Annotated[str, typer.Option(help="The paper's settings for: " + ", ".join(PRESETS))] = "celeba",
-    levels: Annotated[int | None, typer.Option(help="Number of noise levels, instead of the preset's.")] = None,
+    sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
+    nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
+    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
+    levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
     mask: MaskOption = None,
     kernel: KernelOption = None,
     option: OptionOption = None,
@@ -65,7 +67,10 @@ def restore_command(
     """
     storage.check_target(output, force)
     task = _problem(image, problem, sigma, simulate, seed, _options(option, mask, kernel))
-    result = _sample(task, _prior(prior, task), samples, seed, _langevin_options(preset, levels), quiet=as_json)
+    if sampler not in SAMPLERS:
+        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    settings = {"nfe": nfe} if sampler == "fast" else _langevin_options(preset, levels)
+    result = _sample(task, _prior(prior, task), samples, seed, {"sampler": sampler, **settings}, quiet=as_json)
     result.save(output, force=force)
     _report(result, output, as_json)
 

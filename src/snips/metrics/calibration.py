@@ -1,8 +1,8 @@
 """Are the samples as uncertain as they should be? Ranks of the truth among them, and coverage of their intervals.
 
-If truth and K samples come from the same posterior, all K + 1 of them are exchangeable: the rank of the truth is uniform
-on 0 .. K (simulation-based calibration, Talts et al. 2018), and the interval between the m-th smallest and the m-th
-largest sample covers the truth with probability 1 - 2 m / (K + 1) exactly, whatever the posterior is.
+If truth and K samples come from the same posterior, all K + 1 of them are exchangeable: the rank of the truth is
+uniform on 0 .. K (simulation-based calibration, Talts et al. 2018), and the interval between the m-th smallest and
+the m-th largest sample covers the truth with probability 1 - 2 m / (K + 1) exactly, whatever the posterior is.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Coverage:
 def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
     """Coverage of the interval between order statistics of samples (K, ...) for truth (...).
 
-    The interval leaves out m samples less one at each end, m the nearest to (1 - level) (K + 1) / 2; the level that this
-    gives, 1 - 2 m / (K + 1), is stated in the result.
+    It reaches from the m-th smallest to the m-th largest sample, m the whole number nearest to (1 - level) (K + 1) / 2;
+    the level that this gives, 1 - 2 m / (K + 1), is stated in the result.
     """
     K = _checked(samples, truth)
     if not 0 < level < 1:
