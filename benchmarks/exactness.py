@@ -158,7 +158,7 @@ def distances(seed: int, with_langevin: bool) -> None:
                 runs["fast", nfe] = lambda case=case, nfe=nfe: fast(
                     case.problem, prior, nfe=nfe, samples=SAMPLES, seed=seed
                 )
-            if with_langevin:
+            if with_langevin and sigma_0 == 0.1 and name in FIVE:
                 runs["langevin", 2500] = lambda case=case: langevin(case.problem, prior, samples=SAMPLES, seed=seed)
             for (sampler, nfe), run in runs.items():
                 started = time.perf_counter()
@@ -177,11 +177,13 @@ def show_distances(rows: list[dict]) -> None:
         table = []
         for kind in kinds:
             mine = {r["problem"]: r for r in rows if (r["sampler"], r["calls"]) == kind and r["sigma_0"] == sigma_0}
+            if not mine:
+                continue
             mean = {key: float(np.mean([mine[p][key] for p in FIVE])) for key in ("ratio", *DETAILS)}
             target = f"{mean['ratio']:.2f}" + (
                 f" (<= {TARGETS[kind[1]]})" if sigma_0 == 0.1 and kind[1] in TARGETS else ""
             )
-            problems = [f"{mine[p]['ratio']:.2f}" for p in (*FIVE, *OTHERS)]
+            problems = [f"{mine[p]['ratio']:.2f}" if p in mine else "" for p in (*FIVE, *OTHERS)]
             table.append([*kind, target, *problems, *(f"{mean[key]:.3f}" for key in DETAILS)])
         print_table(
             f"distance / distance of exact sets, sigma_0 = {sigma_0}",
@@ -219,7 +221,8 @@ def plot(rows: list[dict], seed: int) -> None:
                     for r in rows
                     if (r["sampler"], r["calls"], r["sigma_0"]) == (sampler, calls, sigma_0) and r["problem"] in FIVE
                 ]
-                points.append(at(calls, max(0.9, float(np.mean(chosen)))))
+                if chosen:
+                    points.append(at(calls, max(0.9, float(np.mean(chosen)))))
             if points:
                 draw.line(points, fill=colour, width=3)
                 for x, y in points:

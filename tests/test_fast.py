@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
@@ -72,63 +71,76 @@ def test_every_operator_at_every_noise(name, sigma_0):
         assert residual.abs().max() < 1e-5 * max(1.0, largest) + 5 * sigma_0
 
 
+@pytest.fixture(scope="module")
+def natural() -> Gaussian:
+    return StationaryGaussian.natural(SHAPE).as_gaussian().double()
+
+
 @pytest.mark.parametrize("name", ["zero", "deblur_uniform", "sr2", "cs4", "inpaint", "denoise", "deblur_motion", "mri"])
-def test_moments_are_the_posteriors(name, prior):
-    """2,000 samples at 100 calls. A perfect sampler fails once in 15,000 (4 standard errors of each pixel's mean and
-    variance, 32 numbers); 6 % of the variance and 6 % of the standard deviation are allowed on top."""
-    problem = InverseProblem.simulate(dict(operators())[name], prior.sample(1, seed=3), 0.1, seed=4)
-    K = 2000
-    samples = fast(problem, prior, nfe=100, samples=K)[:, 0].reshape(K, N).numpy()
-    posterior = prior.posterior(problem)
-    variance = posterior.covariance.diagonal().numpy()
-    error = np.abs(samples.mean(0) - posterior.mean.reshape(-1).numpy()) / np.sqrt(variance)
-    assert error.max() < 4 / math.sqrt(K) + 0.06
-    assert np.abs(samples.var(0, ddof=1) / variance - 1).max() < 4 * math.sqrt(2 / K) + 0.06
+def test_moments_are_the_posteriors(name, natural):
+    """1,000 samples at 100 calls. A perfect sampler fails once in 500 (4 standard errors of each pixel's mean and
+    variance, 32 numbers); 5 % of the standard deviation and 8 % of the variance are allowed on top."""
+    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.1, seed=4)
+    mean, variance = moments(fast(problem, natural, nfe=100, samples=1000), natural.posterior(problem))
+    assert mean.abs().max() < 4 / math.sqrt(1000) + 0.05
+    assert (variance - 1).abs().max() < 4 * math.sqrt(2 / 1000) + 0.08
 
 
-@pytest.mark.parametrize("name", ["sr2", "cs4"])
-def test_mixtures_too(name, mixture):
-    """The mean and the share of each component, 2,000 samples: 4 standard errors and 5 % on top."""
-    problem = InverseProblem.simulate(make_operator(name, SHAPE), mixture.sample(1, seed=3), 0.1, seed=4)
-    posterior, K = mixture.posterior(problem), 2000
-    samples = fast(problem, mixture, nfe=100, samples=K)[:, 0]
-    std = posterior.covariance.diagonal().sqrt()
-    error = (samples.mean(0) - posterior.mean).flatten().abs() / std
-    assert error.max() < 4 / math.sqrt(K) + 0.05
-    ratio = samples.flatten(1).var(0) / std**2
-    assert (ratio - 1).abs().max() < 4 * math.sqrt(2 / K) + 0.15
+def moments(samples: torch.Tensor, posterior) -> tuple[torch.Tensor, torch.Tensor]:
+    """The error of each pixel's mean in posterior standard deviations, and its variance over the posterior's."""
+    x, std = samples.flatten(1), posterior.covariance.diagonal().sqrt()
+    return (x.mean(0) - posterior.mean.flatten()) / std, x.var(0) / std**2
 
 
-def test_more_calls_come_closer(prior):
-    problem = InverseProblem.simulate(make_operator("cs4", SHAPE), prior.sample(1, seed=3), 0.04, seed=4)
+def test_a_prior_unlike_photographs_is_reached_with_more_calls(prior):
+    """The guide's model is wrong here; the levels where nothing is hidden make up for it."""
+    problem = InverseProblem.simulate(make_operator("cs4", SHAPE), prior.sample(1, seed=3), 0.1, seed=4)
     posterior, errors = prior.posterior(problem), []
-    for nfe in (6, 24, 96):
-        samples = fast(problem, prior, nfe=nfe, samples=1000)[:, 0]
-        shift = (samples.mean(0) - posterior.mean).norm()
-        errors.append(float(shift + (torch.cov(samples.flatten(1).T) - posterior.covariance).norm()))
-    assert errors[2] < 0.5 * errors[0]
+    for nfe in (8, 40, 200):
+        mean, variance = moments(fast(problem, prior, nfe=nfe, samples=500), posterior)
+        errors.append(float(mean.norm() + (variance - 1).norm()))
     assert errors == sorted(errors, reverse=True)
+    assert errors[2] < 0.5 * errors[0]
 
 
-def test_corrections_alone_keep_the_posterior_of_the_noisy_image(prior):
-    """From a wrong start to the exact law: 60 corrections at one level, a Gaussian target, the variance without bias.
+def test_modes_have_their_weights(mixture):
+    """The share of samples in each component, 1,000 samples: 4 standard errors and 5 % on top.
 
-    3,000 chains: a correct one fails once in 15,000.
+    These components are white noise of a standard deviation above 1, nothing like photographs: without the guide.
     """
-    problem = InverseProblem.simulate(make_operator("deblur_uniform", SHAPE), prior.sample(1, seed=3), 0.5, seed=4)
-    sigma, K = 0.3, 3000
-    finite = torch.tensor([sigma] * 61)
-    states = [info.state for info in fast_steps(problem, prior, chains(K), sigmas=finite) if info.step == 60]
-    x = states[0].x.reshape(K, N).numpy()
-    noisy = Gaussian(prior.mean.flatten(), prior.covariance + sigma**2 * torch.eye(N), SHAPE).double()
-    # y is the noisy image through H with noise of covariance sigma_0^2 I - sigma^2 H H^T
+    problem = InverseProblem.simulate(
+        make_operator("inpaint", SHAPE, mask=torch.arange(16).reshape(4, 4) == 5),
+        mixture.sample(1, seed=3),
+        0.1,
+        seed=4,
+    )
+    posterior = mixture.posterior(problem)
+    samples = fast(problem, mixture, nfe=100, samples=1000, guided=False)[:, 0]
+    eigenvalues, _ = posterior.eigen()
+    joint = posterior._log_joint(posterior._rotate(samples), eigenvalues[:, None])
+    share = float(torch.softmax(joint, 0)[0].mean())
+    exact = float(posterior.weights[0])
+    assert 0.1 < exact < 0.9
+    assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / 1000) + 0.05
+
+
+def test_corrections_alone_keep_the_posterior_of_the_noisy_image(natural):
+    """From the start to the exact law by corrections at one level, without bias of the variance for all their size.
+
+    2,000 chains, 16 means and variances: a correct one fails once in 4,000 (4.5 standard errors).
+    """
+    problem = InverseProblem.simulate(make_operator("deblur_uniform", SHAPE), natural.sample(1, seed=3), 0.5, seed=4)
+    sigma, K = 0.4, 2000
+    steps = fast_steps(problem, natural, chains(K), sigmas=torch.full((102,), sigma))
+    x = next(info.state.x for info in steps if info.step == 100).flatten(1)
+    noisy = natural.covariance + sigma**2 * torch.eye(N)
+    # y is H times the noisy image plus noise of covariance sigma_0^2 I - sigma^2 H H^T
     H = problem.operator.as_matrix()
-    noise = problem.sigma_0**2 * torch.eye(N) - sigma**2 * H @ H.T
-    gain = noisy.covariance @ H.T @ torch.linalg.inv(H @ noisy.covariance @ H.T + noise)
-    mean = (noisy.mean.flatten() + gain @ (problem.y.flatten() - H @ noisy.mean.flatten())).numpy()
-    variance = (noisy.covariance - gain @ H @ noisy.covariance).diagonal().numpy()
-    assert np.all(np.abs(x.mean(0) - mean) < 4.5 * np.sqrt(variance / K))
-    assert np.all(np.abs(x.var(0, ddof=1) / variance - 1) < 4.5 * math.sqrt(2 / K))
+    gain = noisy @ H.T @ torch.linalg.inv(H @ noisy @ H.T + problem.sigma_0**2 * torch.eye(N) - sigma**2 * H @ H.T)
+    mean = natural.mean.flatten() + gain @ (problem.y.flatten() - H @ natural.mean.flatten())
+    variance = (noisy - gain @ H @ noisy).diagonal()
+    assert ((x.mean(0) - mean).abs() < 4.5 * (variance / K).sqrt()).all()
+    assert ((x.var(0) / variance - 1).abs() < 4.5 * math.sqrt(2 / K)).all()
 
 
 @pytest.mark.parametrize("corrected", [False, True])

@@ -68,8 +68,8 @@ class Photographs:
 class Guide:
     """What a noisy image and y together tell of x, under the model; everything in the SVD basis."""
 
-    def __init__(self, coordinates: Coordinates, model: Photographs) -> None:
-        self.coordinates, self.model = coordinates, model
+    def __init__(self, coordinates: Coordinates, model: Photographs, towards_y: bool = True) -> None:
+        self.coordinates, self.model, self.towards_y = coordinates, model, towards_y
 
     def mean(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
         """The denoised image, moved to what y tells of the hidden coordinates."""
@@ -112,7 +112,7 @@ class Guide:
         """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""
         s, sigma, sigma_0 = self.coordinates.s, level.sigma, self.coordinates.sigma_0
         r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
-        relative = (r2 - 1).clamp(max=SHARPEST**2)  # (S sigma)^2
+        relative = (r2 - 1).clamp(max=SHARPEST**2 if self.towards_y else 0)  # (S sigma)^2
         return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
 
 

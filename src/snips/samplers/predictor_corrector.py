@@ -46,6 +46,7 @@ def fast(
     nfe: int = 100,
     samples: int = 8,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     chunk: int | None = None,
     on_step: OnStep | None = None,
@@ -55,13 +56,14 @@ def fast(
     Args:
         nfe: the number of calls; the noise levels are chosen from it, the operator and sigma_0.
         samples, seed: K samples for each image; sample k is the same whatever K and the batch are.
+        guided: carry y to unmeasured directions as photographs would; not for priors that are quite unlike them.
         sigmas: the noise level of each call, instead of `nfe`: repeat a level to correct there.
         chunk: how many chains go through the denoiser at once; all by default.
         on_step: called after each step with a `StepInfo`.
     """
 
     def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
-        return fast_steps(problem, prior, chains, nfe=nfe, seed=seed, sigmas=sigmas)
+        return fast_steps(problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas)
 
     return run(steps, problem, samples, chunk, on_step)
 
@@ -73,13 +75,14 @@ def fast_steps(
     *,
     nfe: int = 100,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     resume: dict[str, Tensor] | None = None,
 ) -> Iterator[StepInfo]:
     """The fast sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     coordinates = Coordinates(problem, chains)
     H, model = problem.operator, Photographs(problem.operator)
-    guide = Guide(coordinates, model)
+    guide = Guide(coordinates, model, guided)
     plan = chosen_sigmas(coordinates, model, nfe) if sigmas is None else checked_sigmas(sigmas)
     state = _start(coordinates, guide, plan, Streams(seed, chains), resume)
     for i in range(state.step, len(plan)):
