@@ -148,25 +148,26 @@ def exact_again(case: Case) -> Tensor:
 
 def distances(seed: int, with_langevin: bool) -> None:
     prior = fit_mixture(patches(seed), COMPONENTS, seed)
-    projections = directions(SIZE**2, seed)
-    rows = []
+    projections, rows = directions(SIZE**2, seed), []
+
+    def add(case: Case, sampler: str, calls: int, run: Callable[[], Tensor]) -> None:
+        started = time.perf_counter()
+        row = {"sampler": sampler, "calls": calls, "problem": case.name, "sigma_0": case.problem.sigma_0}
+        rows.append({**row, **compare(case, run(), projections)})
+        print(*row.values(), f"{rows[-1]['ratio']:.2f} ({time.perf_counter() - started:.0f} s)", flush=True)
+        store(f"exactness_seed{seed}", rows)
+
     for sigma_0 in SIGMAS_0:
         for name in (*FIVE, *OTHERS):
             case = make_case(prior, name, sigma_0, seed, projections)
-            runs: dict[tuple[str, int], Callable[[], Tensor]] = {("exact", 0): lambda case=case: exact_again(case)}
+            add(case, "exact", 0, lambda case=case: exact_again(case))
             for nfe in CALLS:
-                runs["fast", nfe] = lambda case=case, nfe=nfe: fast(
-                    case.problem, prior, nfe=nfe, samples=SAMPLES, seed=seed
-                )
-            if with_langevin and sigma_0 == 0.1 and name in FIVE:
-                runs["langevin", 2500] = lambda case=case: langevin(case.problem, prior, samples=SAMPLES, seed=seed)
-            for (sampler, nfe), run in runs.items():
-                started = time.perf_counter()
-                found = compare(case, run(), projections)
-                seconds = time.perf_counter() - started
-                rows.append({"sampler": sampler, "calls": nfe, "problem": name, "sigma_0": sigma_0, **found})
-                print(f"{sampler} {nfe} {name} {sigma_0}: {found['ratio']:.2f} ({seconds:.0f} s)", flush=True)
-            store(f"exactness_seed{seed}", rows)
+                options = {"nfe": nfe, "samples": SAMPLES, "seed": seed}
+                add(case, "fast", nfe, lambda case=case, o=options: fast(case.problem, prior, **o))
+    show_distances(rows)
+    for name in FIVE if with_langevin else ():
+        case = make_case(prior, name, 0.1, seed, projections)
+        add(case, "langevin", 2500, lambda case=case: langevin(case.problem, prior, samples=SAMPLES, seed=seed))
     show_distances(rows)
     plot(rows, seed)
 
