@@ -36,7 +36,7 @@ class TrainState:
     optimiser: torch.optim.Optimizer
     averages: list[PowerAverage]
     step: int = 0
-    seconds: float = 0.0  # spent in steps, over all sessions
+    seconds: float = 0.0  # computed in steps, over all sessions
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -68,18 +68,23 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
 
 def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSet, log: Log, on_step: OnStep) -> None:
     trace: list[tuple[float, float]] = []  # loss and gradient of each step since the last checkpoint
-    clock = saved = time.monotonic()
+    clock, saved = _computed(), time.monotonic()
     while settings.steps is None or state.step < settings.steps:
         trace.append(train_step(state, settings, crops))
-        state.seconds += time.monotonic() - clock
-        clock = time.monotonic()
+        state.seconds += _computed() - clock
         on_step(state, trace[-1][0])
-        if rank() == 0 and clock - saved >= 60 * settings.minutes:
+        if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
             record(state, settings, held, trace, log)
             trace.clear()
-            clock = saved = time.monotonic()
+            saved = time.monotonic()
+        clock = _computed()
     if rank() == 0:
         record(state, settings, held, trace, log)
+
+
+def _computed() -> float:
+    """Seconds of work per thread: what a pause or a busy machine adds to the wall clock does not count."""
+    return time.process_time() / torch.get_num_threads()
 
 
 def start(settings: TrainSettings, crops: Crops) -> TrainState:
