@@ -70,7 +70,7 @@ def run_trial(chosen: Trial, images: ImageSet, held: ImageSet, minutes: float) -
     settings = replace(settings, steps=steps, cooldown=steps // 2)
     while state.step < steps:
         train_step(state, settings, crops)
-    model = averaged(state.model, state.averages[0])
+    model = averaged(state, state.averages[0])
     table = psnr_table(model, held_out_crops(held, 64, 64, 3), SIGMAS)
     return {
         "psnr": table,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -186,14 +185,3 @@ def test_too_large_for_memory_says_how_large_and_what_to_use():
         Dense(torch.zeros(1).expand(400_000, 3 * 512 * 512), image)
     with pytest.raises(ValueError, match=r"GiB"):
         make_operator("denoise", image).as_matrix()
-
-
-def test_imports_point_one_way():
-    """operators, priors, schedules -> problems -> samplers -> metrics, restoration -> cli."""
-    layers = ["operators", "priors", "problems", "samplers", "metrics", "restoration", "cli"]
-    root = Path(__file__).parents[1] / "src" / "snips"
-    for height, layer in enumerate(layers):
-        files = (root / layer).rglob("*.py") if (root / layer).is_dir() else [root / f"{layer}.py"]
-        for file in files:
-            above = [name for name in layers[height + 1 :] if f"snips.{name}" in file.read_text()]
-            assert not above, f"{file.name} imports from {above}"

@@ -15,6 +15,7 @@ from ncsnv2_cases import published_file, reference_network
 from snips.priors import registry
 from snips.priors.ncsnv2_files import FORMAT, save_ncsnv2
 from snips.priors.registry import BUNDLED, load_prior
+from snips.priors.unet import FORMAT as UNET_FORMAT
 from snips.priors.unet import UNet, UNetConfig, save_unet
 
 TINY = UNetConfig(widths=(8, 8, 16))
@@ -172,7 +173,7 @@ def test_other_safetensors(tmp_path):
     save_file({"a": torch.zeros(2)}, path, {"format": FORMAT})
     assert "another network than NCSNv2" in message_for(path)
     for config in ({}, {"config": "[1, 2]"}, {"config": "{"}):
-        save_file({"a": torch.zeros(2)}, path, {"format": "snips-unet-1", **config})
+        save_file({"a": torch.zeros(2)}, path, {"format": UNET_FORMAT, **config})
         assert str(path) in message_for(path)
 
 

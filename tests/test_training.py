@@ -10,13 +10,16 @@ import pytest
 import torch
 from PIL import Image
 
+from snips import load_prior
+from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.unet import UNetConfig, load_unet
-from snips.training import TrainSettings, train
+from snips.training import TrainSettings, train, with_network
 from snips.training.checkpoint import read_checkpoint, write_checkpoint
 from snips.training.data import Crops, celeba64, load_images, split_files
 from snips.training.ema import PowerAverage
 from snips.training.loop import draw_batch, keyed, learning_rate, start
-from snips.training.loss import NoiseLevels, denoising_loss
+from snips.training.loss import NoiseLevels, denoising_loss, score_matching_loss
+from snips.training.networks import NCSNv2Config
 from snips.training.optim import orthogonal
 
 
@@ -39,9 +42,14 @@ def weights(state):
     return torch.cat([p.detach().flatten() for p in [*state.model.parameters(), *state.averages[0].weights]])
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "muon"])
-def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, optimiser):
-    settings = replace(settings, optimiser=optimiser)
+NCSNV2 = {"network": NCSNv2Config(ngf=4), "mix": ()}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"optimiser": "adam"}, {"optimiser": "muon"}, NCSNV2], ids=["adam", "muon", "ncsnv2"]
+)
+def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, changes):
+    settings = replace(settings, **changes)
     whole = train(settings)
     broken = replace(settings, out=str(tmp_path / "broken"), minutes=0)
 
@@ -65,6 +73,41 @@ def test_training_leaves_log_weights_and_picture(settings, tmp_path):
     with Image.open(tmp_path / "run" / "examples.png") as picture:
         assert picture.size == (16, 7 * 16)  # one held-out image: clean, three times noisy and denoised
     assert load_unet(tmp_path / "run" / "weights.safetensors").config == settings.network
+
+
+def test_ncsnv2_learns_by_its_own_loss(settings, tmp_path):
+    """The exported file is a prior like a converted checkpoint, and the loss of its sigmas' labels falls."""
+    losses = []
+    settings = replace(settings, **NCSNV2, batch=16, lr=3e-3, steps=40)
+    state = train(settings, lambda state, loss: losses.append(loss))
+    assert np.mean(losses[-10:]) < 0.9 * losses[0]
+    prior = load_prior(tmp_path / "run" / "weights.safetensors")
+    assert isinstance(prior, NCSNv2)
+    assert torch.equal(prior.sigmas, state.model.sigmas)
+    _, sigma, _ = draw_batch(
+        state.model, settings, Crops(load_images(settings.folders, "none", settings.cache)[0], 16), 0
+    )
+    assert torch.isin(sigma, prior.sigmas).all()
+
+
+def test_score_matching_loss_is_that_of_the_paper():
+    """sigma^2 / 2 |score + n / sigma|^2 per pixel, and 0 for a network that knows the noise."""
+    network, random = NCSNv2(ngf=4).requires_grad_(False), torch.Generator().manual_seed(0)
+    clean, noise = torch.rand(2, 3, 8, 8, generator=random), torch.randn(2, 3, 8, 8, generator=random)
+    sigma = torch.tensor([0.3, 4.0])
+    wide = sigma[:, None, None, None]
+    score = network.score(clean + wide * noise, sigma)
+    expected = (wide**2 * (score + noise / wide) ** 2).mean() / 2
+    torch.testing.assert_close(score_matching_loss(network, clean, noise, sigma), expected)
+    network.unscaled = lambda x: -noise
+    assert score_matching_loss(network, clean, noise, sigma) == 0
+
+
+def test_another_network_for_a_preset(settings):
+    changed = with_network(settings, "ncsnv2deeper")
+    assert (changed.network, changed.folders) == (NCSNv2Config("ncsnv2deeper"), settings.folders)
+    with pytest.raises(ValueError, match="did you mean ncsnv2"):
+        with_network(settings, "ncsn2")
 
 
 @pytest.mark.slow
@@ -97,7 +140,7 @@ def _trained_on_pairs(settings):
     for step in range(settings.steps):
         state.optimiser.zero_grad()
         for part in (0, 1):
-            clean, sigma, noise = draw_batch(settings, crops, 2 * step + part)
+            clean, sigma, noise = draw_batch(state.model, settings, crops, 2 * step + part)
             (denoising_loss(state.model, clean, noise, sigma) / 2).backward()
         for group in state.optimiser.param_groups:
             group["lr"] = learning_rate(settings, step)

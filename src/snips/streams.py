@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,16 +29,16 @@ class Streams:
 
     def normal(self, like: Tensor) -> Tensor:
         """Standard normal numbers in the shape (chains, ...), dtype and device of `like`."""
-        return self._draw(torch.randn, like)
+        return self._filled(Tensor.normal_, like)
 
     def uniform(self, like: Tensor) -> Tensor:
         """Numbers from U[0, 1), likewise."""
-        return self._draw(torch.rand, like)
+        return self._filled(Tensor.uniform_, like)
 
-    def _draw(self, draw, like: Tensor) -> Tensor:
+    def _filled(self, fill: Callable[..., Tensor], like: Tensor) -> Tensor:
         out = torch.empty(like.shape, dtype=like.dtype)
-        for row, generator in zip(out, self.generators, strict=True):
-            draw(row.shape, generator=generator, out=row)
+        for row, generator in zip(out.unbind(), self.generators, strict=True):
+            fill(row, generator=generator)
         return out.to(like.device)
 
     def state(self) -> Tensor:

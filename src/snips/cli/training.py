@@ -16,6 +16,7 @@ from snips.cli.app import JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
 
 PRESET_HELP = "A recipe: `faces` or `natural` (data = the folder of the collections), or `custom` (data = one folder)."
+NETWORK_HELP = "`unet`, ours; or the paper's with its own loss and sigmas: `ncsnv2` (64x64), `ncsnv2deeper` (128x128)."
 
 
 @app.command()
@@ -23,6 +24,7 @@ def train(
     data: Annotated[Path, typer.Option(help="The training images.")],
     run: Annotated[Path, typer.Option("--out", help="The folder of the run; given again, training goes on.")],
     preset: Annotated[str, typer.Option(help=PRESET_HELP)] = "custom",
+    network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "unet",
     cache: Annotated[Path | None, typer.Option(help="Where decoded images are kept; in the run, unless given.")] = None,
     steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None,
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None,
@@ -44,7 +46,7 @@ def train(
 
     Example: `snips train --data photos --out run --steps 100000 --cooldown 20000`
     """
-    from snips.training import PRESETS  # torch.compile and friends take seconds to import
+    from snips.training import PRESETS, with_network  # torch.compile and friends take seconds to import
     from snips.training import train as run_training
 
     if preset not in PRESETS:
@@ -54,6 +56,7 @@ def train(
     given: dict[str, Any] = {"steps": steps, "cooldown": cooldown, "batch": batch, "lr": lr, "crop": crop}
     given |= {"init": init, "minutes": minutes, "compile": compiled, "tensorboard": tensorboard, "seed": seed}
     settings = PRESETS[preset](str(data), str(run), str(cache or run / "cache"))
+    settings = with_network(settings, network)
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     with _progress(as_json) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))

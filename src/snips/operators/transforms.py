@@ -35,8 +35,13 @@ def _hadamard_matrix(digits: int, dtype: torch.dtype, device: torch.device) -> T
     return (matrix / math.sqrt(2**digits)).to(device=device, dtype=dtype)
 
 
+SMALL = 256  # up to this length a product with the matrix of cosines is faster than an FFT
+
+
 def dct(x: Tensor) -> Tensor:
-    """The orthonormal DCT-II for any length, by one FFT of the even entries followed by the reversed odd ones."""
+    """The orthonormal DCT-II for any length; long ones by one FFT of the even entries and the reversed odd ones."""
+    if x.shape[-1] <= SMALL:
+        return x @ _cosines(x.shape[-1], x.dtype, x.device).T
     reordered = torch.cat([x[..., ::2], x[..., 1::2].flip(-1)], -1)
     return (torch.fft.fft(reordered) * _quarter_turns(x)).real * _scale(x)
 
@@ -44,6 +49,8 @@ def dct(x: Tensor) -> Tensor:
 def idct(x: Tensor) -> Tensor:
     """The inverse of `dct` (the orthonormal DCT-III)."""
     n = x.shape[-1]
+    if n <= SMALL:
+        return x @ _cosines(n, x.dtype, x.device)
     x = x / _scale(x)
     mirrored = torch.cat([torch.zeros_like(x[..., :1]), x[..., 1:].flip(-1)], -1)  # x_(n - k), with x_n = 0
     reordered = torch.fft.ifft(torch.complex(x, -mirrored) * _quarter_turns(x).conj()).real
@@ -51,6 +58,27 @@ def idct(x: Tensor) -> Tensor:
     out[..., ::2] = reordered[..., : (n + 1) // 2]
     out[..., 1::2] = reordered[..., (n + 1) // 2 :].flip(-1)
     return out
+
+
+def dct2(x: Tensor) -> Tensor:
+    """The two-dimensional DCT of the last two axes."""
+    x = dct(x)
+    return _cosines(x.shape[-2], x.dtype, x.device) @ x if x.shape[-2] <= SMALL else dct(x.mT).mT
+
+
+def idct2(x: Tensor) -> Tensor:
+    """The inverse of `dct2`."""
+    x = idct(x)
+    return _cosines(x.shape[-2], x.dtype, x.device).T @ x if x.shape[-2] <= SMALL else idct(x.mT).mT
+
+
+@lru_cache(maxsize=64)
+def _cosines(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The orthonormal DCT-II matrix (n, n), rows are frequencies."""
+    k, i = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(n, dtype=torch.float64)
+    basis = torch.cos(math.pi * k * (2 * i + 1) / (2 * n)) * math.sqrt(2 / n)
+    basis[0] /= math.sqrt(2)
+    return basis.to(device=device, dtype=dtype)
 
 
 def _quarter_turns(x: Tensor) -> Tensor:

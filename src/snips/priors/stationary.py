@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from snips.buffers import ExactBuffers
 from snips.operators.base import check_memory
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
 from snips.priors.base import Prior, per_image
+from snips.solvers import conjugate_gradients
 from snips.streams import stream_key
 
 DENSE_LIMIT = 2048  # pixels; beyond, an exact posterior is found by linear solves
@@ -163,28 +163,8 @@ class SolvedPosterior:
 
     def _conditioned(self, x: Tensor, y: Tensor) -> Tensor:
         """x + C H^T S^-1 (y - H x)."""
-        solution = conjugate_gradients(self._apply_S, y - self.operator(x), self.tolerance)
+        solution = conjugate_gradients(self._apply_S, y - self.operator(x), tolerance=self.tolerance)
         return x + self.prior.apply_covariance(self.operator.adjoint(solution))
 
     def _apply_S(self, v: Tensor) -> Tensor:
         return self.operator(self.prior.apply_covariance(self.operator.adjoint(v))) + self.sigma_0**2 * v
-
-
-def conjugate_gradients(apply: Callable[[Tensor], Tensor], b: Tensor, tolerance: float, steps: int = 10_000) -> Tensor:
-    """Solve apply(x) = b for a positive definite `apply`, each row of b (B, ...) on its own."""
-
-    def dot(u: Tensor, v: Tensor) -> Tensor:
-        return (u * v).flatten(1).sum(1).reshape(-1, *[1] * (b.ndim - 1))
-
-    x, residual = torch.zeros_like(b), b.clone()
-    direction, energy = residual.clone(), dot(residual, residual)
-    goal = tolerance**2 * dot(b, b)
-    for _ in range(steps):
-        if (energy <= goal).all():
-            return x
-        image = apply(direction)
-        step = energy / dot(direction, image).clamp(min=torch.finfo(b.dtype).tiny)
-        x, residual = x + step * direction, residual - step * image
-        previous, energy = energy, dot(residual, residual)
-        direction = residual + energy / previous.clamp(min=torch.finfo(b.dtype).tiny) * direction
-    raise ValueError(f"the linear solve did not converge in {steps} steps: is sigma_0 very small?")

@@ -6,26 +6,15 @@ estimate tends to the linear one, then to the mean, whatever the network does.
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
-
 import torch
 from torch import Tensor, nn
 
+from snips.operators.transforms import dct2, idct2
 from snips.priors.base import per_image
 
 # Orthonormal luminance and two colour differences: nearly the principal axes of colours in photographs.
 _COLOUR = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]]).double()
 LOW = 8  # side of the block of low frequencies whose covariance is kept in full
-
-
-@lru_cache(maxsize=32)
-def _cosines(n: int) -> Tensor:
-    """The orthonormal DCT-II matrix (n, n), rows are frequencies."""
-    k, i = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(n, dtype=torch.float64)[None]
-    basis = torch.cos(math.pi * k * (2 * i + 1) / (2 * n)) * math.sqrt(2 / n)
-    basis[0] /= math.sqrt(2)
-    return basis
 
 
 def _frequency(height: int, width: int) -> Tensor:
@@ -102,12 +91,10 @@ class Wiener(nn.Module):
         return power
 
     def _transform(self, x: Tensor) -> Tensor:
-        rows, columns = _cosines(x.shape[-2]).to(x), _cosines(x.shape[-1]).to(x)
-        return rows @ self._turn(x, inverse=False) @ columns.T
+        return dct2(self._turn(x, inverse=False))
 
     def _inverse(self, coefficients: Tensor) -> Tensor:
-        rows, columns = _cosines(coefficients.shape[-2]).to(coefficients), _cosines(coefficients.shape[-1])
-        return self._turn(rows.T @ coefficients @ columns.to(coefficients), inverse=True)
+        return self._turn(idct2(coefficients), inverse=True)
 
     def _turn(self, x: Tensor, inverse: bool) -> Tensor:
         """Colours to luminance and differences, or back; other than three channels stay as they are."""

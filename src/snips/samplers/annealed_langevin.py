@@ -6,7 +6,7 @@ Kawar, Vaksman, Elad: SNIPS: Solving Noisy Inverse Problems Stochastically. Neur
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -94,13 +94,12 @@ def langevin_steps(
     coordinates = Coordinates(problem, chains)
     state = _start(problem, chains, seed, resume)
     for i in range(state.step // tau, len(levels)):
-        level = coordinates.at(levels[i])
+        move = STEPS[step](coordinates, coordinates.at(levels[i]), c)
         for _ in range(state.step % tau, tau):
-            denoised = denoise(prior, state.x, level.sigma, state.step + 1)
-            noise = state.streams.normal(state.x)
-            state.x = STEPS[step](coordinates, level, state.x, denoised, noise, c)
+            denoised = denoise(prior, state.x, levels[i], state.step + 1)
+            state.x = move(state.x, denoised, state.streams.normal(state.x))
             state.step += 1
-            yield StepInfo(state.step, tau * len(levels), level.sigma, denoised, state)
+            yield StepInfo(state.step, tau * len(levels), levels[i], denoised, state)
 
 
 def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: dict[str, Tensor] | None) -> State:
@@ -112,23 +111,33 @@ def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: 
     return State(0, streams.uniform(x), streams)
 
 
-def newton_step(coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float) -> Tensor:
+Move = Callable[[Tensor, Tensor, Tensor], Tensor]  # x, denoised x, noise -> the next x
+
+
+def newton_step(coordinates: Coordinates, level: Level, c: float) -> Move:
     """x_bar += c A d + sqrt(2 c A) z, where A d = m - x_bar: the step size cancels the score's denominator."""
     H = coordinates.operator
-    move = level.mean(H.Vt(denoised)).mul_(c).addcmul_((2 * c * level.variance).sqrt(), coordinates.white(noise))
-    return H.V(move).add_(x, alpha=1 - c)
+    offset, weight, spread = c * level.pull, c * (1 - level.q), (2 * c * level.variance).sqrt()  # once for each level
+
+    def move(x: Tensor, denoised: Tensor, noise: Tensor) -> Tensor:
+        added = torch.addcmul(offset, weight, H.Vt(denoised)).addcmul_(spread, coordinates.white(noise))
+        return H.V(added).add_(x, alpha=1 - c)
+
+    return move
 
 
-def uniform_step(
-    coordinates: Coordinates, level: Level, x: Tensor, denoised: Tensor, noise: Tensor, c: float
-) -> Tensor:
+def uniform_step(coordinates: Coordinates, level: Level, c: float) -> Move:
     """x_bar += alpha d + sqrt(2 alpha) z with alpha = c sigma^2 for every coordinate: the paper's ablation."""
     H, alpha = coordinates.operator, c * level.sigma**2
-    denoised_bar, x_bar = H.Vt(denoised), H.Vt(x)
     regular = level.variance > 0
-    score = (level.mean(denoised_bar) - x_bar) / torch.where(regular, level.variance, 1)
-    score = torch.where(regular, score, (denoised_bar - x_bar) / level.sigma**2)
-    return x + H.V(alpha * score) + math.sqrt(2 * alpha) * noise
+
+    def move(x: Tensor, denoised: Tensor, noise: Tensor) -> Tensor:
+        denoised_bar, x_bar = H.Vt(denoised), H.Vt(x)
+        score = (level.mean(denoised_bar) - x_bar) / torch.where(regular, level.variance, 1)
+        score = torch.where(regular, score, (denoised_bar - x_bar) / level.sigma**2)
+        return x + H.V(alpha * score) + math.sqrt(2 * alpha) * noise
+
+    return move
 
 
 STEPS = {"newton": newton_step, "uniform": uniform_step}

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from snips.operators.base import LinearOperator
-from snips.operators.transforms import dct, idct
+from snips.operators.transforms import dct2, idct2
 from snips.priors.stationary import NATURAL_COLOURS
 from snips.samplers.conditional import Coordinates, Level
+from snips.solvers import conjugate_gradients
 from snips.streams import Streams
 
 STEPS = 5  # of conjugate gradients
@@ -44,11 +45,16 @@ class Photographs:
         self.rotation = rotation.to(s)  # (C, C)
         self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
 
-    def filter(self, x: Tensor, gain: Tensor) -> Tensor:
-        """Multiply x (B, C, H, W) by gain (C, H, W) in the basis where C is diagonal."""
-        cosines = dct(dct(torch.einsum("cd,bchw->bdhw", self.rotation, x)).mT).mT
-        filtered = idct(idct((gain * cosines).mT).mT)
-        return torch.einsum("cd,bdhw->bchw", self.rotation, filtered)
+    def cosines(self, x: Tensor) -> Tensor:
+        """An image (B, C, H, W) in the basis where C is diagonal."""
+        return self._turned(self.rotation.T, dct2(x))
+
+    def image(self, cosines: Tensor) -> Tensor:
+        """The inverse of `cosines`."""
+        return idct2(self._turned(self.rotation, cosines))
+
+    def _turned(self, rotation: Tensor, x: Tensor) -> Tensor:
+        return x if len(rotation) == 1 else (rotation @ x.flatten(2)).view_as(x)
 
     def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:
         """The largest standard deviation along directions that y tells little of, by power iteration.
@@ -60,7 +66,7 @@ class Photographs:
         for _ in range(steps):
             x = x / x.norm().clamp(min=1e-30)
             weight = torch.where(s > 0, sigma_0**2 / (sigma_0**2 + s**2 * largest).clamp(min=1e-300), 1).to(root)
-            x = self.filter(operator.V(weight * operator.Vt(self.filter(x, root))), root)
+            x = root * self.cosines(operator.V(weight * operator.Vt(self.image(root * x))))
             largest = float(x.norm())
         return largest**0.5
 
@@ -80,14 +86,14 @@ class Guide:
         """One x of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
         H, sharpness = self.coordinates.operator, self._sharpness(level)
         noise = streams.normal(denoised_bar.new_empty((len(x_bar), *H.image_shape), dtype=level.q.dtype))
-        drawn_bar = denoised_bar + H.Vt(self.model.filter(noise, self._root(level)))
+        drawn_bar = denoised_bar + H.Vt(self.model.image(self._root(level) * noise))
         look = self._look(level, sharpness, x_bar)
         if sharpness.any():
             look = look + (sharpness > 0) * self.coordinates.white(streams.normal(noise))
         return self._conditioned(level, sharpness, drawn_bar, look)
 
     def _root(self, level: Level) -> Tensor:
-        """C^1/2, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
+        """C^1/2 of each cosine, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
         variances = self.model.variances
         return (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()
 
@@ -97,16 +103,16 @@ class Guide:
         return torch.where(sharpness > 0, sharpness * level.pull - offset, 0)
 
     def _conditioned(self, level: Level, sharpness: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
-        """centre + delta with delta = C^1/2 u and (I + C^1/2 V S^2 V^T C^1/2) u = C^1/2 V S (look - S centre)."""
+        """centre + delta with delta = V^T R u and (I + R^T V S^2 V^T R) u = R^T V S (look - S centre), R R^T = C."""
         if not sharpness.any():
             return centre_bar
-        H, root = self.coordinates.operator, self._root(level)
+        H, model, root = self.coordinates.operator, self.model, self._root(level)
 
-        def apply(u: Tensor) -> Tensor:  # on images, which are real also where V is not
-            return u + self.model.filter(H.V(sharpness**2 * H.Vt(self.model.filter(u, root))), root)
+        def apply(u: Tensor) -> Tensor:  # on cosines, which are real also where V is not
+            return root * model.cosines(H.V(sharpness**2 * H.Vt(model.image(root * u)))) + u
 
-        wanted = self.model.filter(H.V(sharpness * (look - sharpness * centre_bar)), root)
-        return centre_bar + H.Vt(self.model.filter(conjugate_gradients(apply, wanted, STEPS), root))
+        wanted = root * model.cosines(H.V(sharpness * (look - sharpness * centre_bar)))
+        return centre_bar + H.Vt(model.image(root * conjugate_gradients(apply, wanted, steps=STEPS)))
 
     def _sharpness(self, level: Level) -> Tensor:
         """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""
@@ -114,20 +120,3 @@ class Guide:
         r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
         relative = (r2 - 1).clamp(max=SHARPEST**2 if self.towards_y else 0)  # (S sigma)^2
         return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
-
-
-def conjugate_gradients(apply, b: Tensor, steps: int) -> Tensor:
-    """An approximate solution of apply(x) = b for each row of b (B, ...) on its own."""
-
-    def dot(u: Tensor, v: Tensor) -> Tensor:
-        return (u * v).flatten(1).sum(1).clamp(min=torch.finfo(b.dtype).tiny).reshape(-1, *[1] * (b.ndim - 1))
-
-    x, residual, direction = torch.zeros_like(b), b, b
-    energy = dot(residual, residual)
-    for _ in range(steps):
-        image = apply(direction)
-        step = energy / dot(direction, image)
-        x, residual = x + step * direction, residual - step * image
-        previous, energy = energy, dot(residual, residual)
-        direction = residual + energy / previous * direction
-    return x

@@ -1,7 +1,7 @@
 """Training of our own priors; `python -m snips.training --help`."""
 
 from snips.training.loop import train
-from snips.training.presets import PRESETS
+from snips.training.presets import PRESETS, with_network
 from snips.training.settings import TrainSettings
 
-__all__ = ["PRESETS", "TrainSettings", "train"]
+__all__ = ["PRESETS", "TrainSettings", "train", "with_network"]

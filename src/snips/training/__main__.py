@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from snips.training.loop import train
-from snips.training.presets import PRESETS
+from snips.training.presets import NETWORKS, PRESETS, with_network
 
 _OVERRIDES = {
     "lr": float,
@@ -29,6 +29,7 @@ _OVERRIDES = {
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m snips.training", description=__doc__)
     parser.add_argument("--preset", choices=list(PRESETS), default="custom")
+    parser.add_argument("--network", choices=NETWORKS, default="unet")
     for name in ("data", "out", "cache"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -44,6 +45,7 @@ def main() -> int:
     torch.set_num_threads(arguments.pop("threads"))
     preset = PRESETS[arguments.pop("preset")]
     settings = preset(*(arguments.pop(name) for name in ("data", "out", "cache")))
+    settings = with_network(settings, arguments.pop("network"))
     try:
         train(replace(settings, **{name: value for name, value in arguments.items() if value is not None}))
     except (ValueError, OSError, FloatingPointError) as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 import time
 from collections.abc import Callable
@@ -15,33 +13,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.priors.unet import FORMAT, UNet, load_unet
+from snips.priors.base import Prior
+from snips.priors.unet import UNet
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, ImageSet, load_images
 from snips.training.distributed import average_gradients, first_alone, processes, rank, world
 from snips.training.ema import PowerAverage
-from snips.training.loss import denoising_loss
+from snips.training.networks import Config, kind_of, signature
 from snips.training.optim import OPTIMISERS
 from snips.training.record import Log, make_log, record
 from snips.training.settings import TrainSettings
-
-FIT_IMAGES = 4096  # for the linear branch
 
 
 @dataclass
 class TrainState:
     """All that changes during a run."""
 
-    model: UNet
+    config: Config
+    model: Prior
     optimiser: torch.optim.Optimizer
     averages: list[PowerAverage]
     step: int = 0
     seconds: float = 0.0  # computed in steps, over all sessions
 
     def as_dict(self) -> dict[str, Any]:
+        form, config = signature(self.config)
         return {
-            "format": FORMAT,
-            "config": json.dumps(dataclasses.asdict(self.model.config)),
+            "format": form,
+            "config": config,
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "averages": [a.state() for a in self.averages],
@@ -92,37 +91,38 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
     torch.manual_seed(settings.seed)
     path = Path(settings.out) / "checkpoint.pt"
     stored = read_checkpoint(path) if path.exists() else None
-    model = _new_model(settings, crops) if stored is None else UNet(settings.network)
+    model = _new_model(settings, crops) if stored is None else kind_of(settings.network).build(settings.network)
     model.train().requires_grad_(True)
-    if settings.compile:
+    if settings.compile and isinstance(model, UNet):
         model._body = torch.compile(model._body)  # pyright: ignore[reportAttributeAccessIssue]
     optimiser = OPTIMISERS[settings.optimiser](model, settings.lr)
-    state = TrainState(model, optimiser, [PowerAverage(model, g) for g in settings.averages])
+    state = TrainState(settings.network, model, optimiser, [PowerAverage(model, g) for g in settings.averages])
     if stored is not None:
         _restore(state, stored, path)
     return state
 
 
-def _new_model(settings: TrainSettings, crops: Crops) -> UNet:
+def _new_model(settings: TrainSettings, crops: Crops) -> Prior:
     if settings.init is not None:
         return _given_model(settings)
-    model = UNet(settings.network)
+    kind = kind_of(settings.network)
+    model = kind.build(settings.network)
     for channels in settings.network.channels:
-        model.fit_linear(crops.draw(FIT_IMAGES, channels, keyed(settings.seed, -1)))
+        kind.fit(model, channels, lambda count, c=channels: crops.draw(count, c, keyed(settings.seed, -1)))
     return model
 
 
-def _given_model(settings: TrainSettings) -> UNet:
-    model = load_unet(str(settings.init))
-    if model.config != settings.network:
-        raise ValueError(f"{settings.init} is of another network ({model.config}); train it as it is or leave it")
+def _given_model(settings: TrainSettings) -> Prior:
+    kind = kind_of(settings.network)
+    model = kind.load(str(settings.init))
+    if kind.config(model) != settings.network:
+        raise ValueError(f"{settings.init} is of another network ({kind.config(model)}); train it as it is or leave it")
     return model
 
 
 def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
-    here = FORMAT, json.dumps(dataclasses.asdict(state.model.config))
     there = stored.get("format"), stored["config"]
-    if here != there:
+    if signature(state.config) != there:
         raise ValueError(f"{path} is of another network ({', '.join(map(str, there))}); choose another --out")
     state.model.load_state_dict(stored["model"])
     state.optimiser.load_state_dict(stored["optimiser"])
@@ -133,11 +133,11 @@ def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
 
 def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tuple[float, float]:
     """One step, whose random numbers depend on the seed and its number alone; its loss and gradient's norm."""
-    clean, sigma, noise = draw_batch(settings, crops, state.step)
+    clean, sigma, noise = draw_batch(state.model, settings, crops, state.step)
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
-    loss = denoising_loss(state.model, clean, noise, sigma)
+    loss = kind_of(state.config).loss(state.model, clean, noise, sigma)
     loss.backward()
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
@@ -150,13 +150,13 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     return loss.item(), norm.item()
 
 
-def draw_batch(settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_batch(model: Prior, settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:
     """Clean images, noise levels and noise of one step of this process."""
     random = keyed(settings.seed, step * world() + rank())
     kinds = settings.mix or settings.network.channels
     channels = kinds[int(torch.randint(len(kinds), (), generator=random))]
     clean = crops.draw(settings.batch, channels, random)
-    sigma = settings.levels.draw(settings.batch, random)
+    sigma = kind_of(settings.network).draw_sigmas(model, settings.levels, settings.batch, random)
     return clean, sigma, torch.randn(clean.shape, generator=random)
 
 

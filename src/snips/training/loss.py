@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from snips.priors.base import Prior, per_image
+from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.unet import UNet
 
 
@@ -36,6 +37,17 @@ def denoising_loss(model: UNet, clean: Tensor, noise: Tensor, sigma: Tensor) -> 
     """
     denoised, error = model.estimate(clean + per_image(sigma, clean) * noise, sigma)
     return ((denoised - clean) / error).square().mean()
+
+
+def label_levels(sigmas: Tensor, count: int, random: torch.Generator) -> Tensor:
+    """Levels of NCSNv2's own list, each equally likely."""
+    return sigmas[torch.randint(len(sigmas), (count,), generator=random)]
+
+
+def score_matching_loss(model: NCSNv2, clean: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
+    """Half the mean of |sigma score(x + sigma n) + n|^2: NCSNv2's own (Song and Ermon 2020), per pixel."""
+    noisy = clean + per_image(sigma, clean) * noise
+    return (model.unscaled(noisy) + noise).square().mean() / 2
 
 
 @torch.no_grad()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from snips.names import unknown_name
+from snips.priors.ncsnv2_files import ARCHITECTURES
 from snips.priors.unet import UNetConfig
+from snips.training.networks import NCSNv2Config
 from snips.training.settings import TrainSettings
 
 
@@ -33,3 +37,14 @@ PRESETS: dict[str, Callable[[str, str, str], TrainSettings]] = {
     "natural": natural,
     "custom": custom,
 }
+
+NETWORKS = ("unet", *(network.name for network in ARCHITECTURES))
+
+
+def with_network(settings: TrainSettings, name: str) -> TrainSettings:
+    """The same data for another network; an NCSNv2 gets its authors' batch and learning rate (Song and Ermon 2020)."""
+    if name not in NETWORKS:
+        raise ValueError(unknown_name("network", name, list(NETWORKS)))
+    if name == "unet":
+        return settings
+    return replace(settings, network=NCSNv2Config(name), mix=(), batch=128, lr=1e-4)

@@ -12,11 +12,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from snips.priors.unet import UNet, save_unet
+from snips.priors.base import Prior
 from snips.training.checkpoint import write_checkpoint
 from snips.training.data import ImageSet, held_out_crops
 from snips.training.ema import PowerAverage
 from snips.training.loss import psnr_table
+from snips.training.networks import kind_of
 
 if TYPE_CHECKING:
     from snips.training.loop import TrainState
@@ -35,34 +36,34 @@ def record(
     loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
     row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
     row |= {"loss": loss, "gradient": gradient}
-    models = [averaged(state.model, average) for average in state.averages]
+    models = [averaged(state, average) for average in state.averages]
     for model, average in zip(models, state.averages, strict=True):
         row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
     if models:
-        save_unet(models[0], out / "weights.safetensors", row)
+        kind_of(state.config).save(models[0], out / "weights.safetensors", row)
         _examples(models[0], settings, held, out / "examples.png")
     log(row)
 
 
-def averaged(model: UNet, average: PowerAverage) -> UNet:
+def averaged(state: TrainState, average: PowerAverage) -> Prior:
     """A copy of the network with the averaged weights."""
-    copy = UNet(model.config).eval().requires_grad_(False)
-    copy.load_state_dict(model.state_dict())
+    copy = kind_of(state.config).build(state.config).eval().requires_grad_(False)
+    copy.load_state_dict(state.model.state_dict())
     average.copy_to(copy)
     return copy
 
 
-def held_out_table(model: UNet, settings: TrainSettings, held: ImageSet) -> dict[str, dict[str, float]]:
+def held_out_table(model: Prior, settings: TrainSettings, held: ImageSet) -> dict[str, dict[str, float]]:
     """PSNR by number of channels and by sigma."""
-    kinds = model.config.channels
+    kinds = settings.network.channels
     crops = {c: held_out_crops(held, settings.crop, settings.held_out, c) for c in kinds}
     return {str(c): psnr_table(model, crops[c], SIGMAS) for c in kinds}
 
 
 @torch.no_grad()
-def _examples(model: UNet, settings: TrainSettings, held: ImageSet, path: Path) -> None:
+def _examples(model: Prior, settings: TrainSettings, held: ImageSet, path: Path) -> None:
     """Held-out images, then noisy and denoised ones below, for growing noise."""
-    clean = held_out_crops(held, settings.crop, 8, max(model.config.channels))
+    clean = held_out_crops(held, settings.crop, 8, max(settings.network.channels))
     noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
     rows = [clean]
     for sigma in (0.1, 0.5, 2.0):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from snips.priors.unet import UNetConfig
 from snips.training.loss import NoiseLevels
+from snips.training.networks import Config
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class TrainSettings:
     out: str
     cache: str
     prepare: str = "none"  # a name in data.PREPARE
-    network: UNetConfig = field(default_factory=UNetConfig)
-    levels: NoiseLevels = field(default_factory=NoiseLevels)
+    network: Config = field(default_factory=UNetConfig)
+    levels: NoiseLevels = field(default_factory=NoiseLevels)  # of a U-Net; an NCSNv2 has its own
     mix: tuple[int, ...] = ()  # channel counts to draw from, repeated at will; empty: those of the network
     crop: int = 64
     batch: int = 8  # images per step and process

@@ -1,0 +1,77 @@
+"""The shape of the source tree: imports go one way, files stay short."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "snips"
+
+# Lowest first: a module imports from its own layer's package or from layers before it.
+LAYERS = [
+    {"names", "allocator", "buffers", "schedules", "streams", "solvers"},
+    {"operators"},
+    {"priors", "problems"},
+    {"samplers", "metrics", "images"},
+    {"report"},
+    {"storage"},
+    {"measurements", "restoration", "training"},
+    {"cli"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+FILES = [f for f in sorted(SOURCE.rglob("*.py")) if f.parent != SOURCE or f.stem not in ("__init__", "__main__")]
+
+
+def part_of(file: Path) -> str:
+    """The module or package right below snips."""
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def needed(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything in a module but what is there for type checkers alone."""
+    yield node
+    if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+        for child in ast.iter_child_nodes(node):
+            yield from needed(child)
+
+
+def imported(file: Path) -> set[str]:
+    """The parts of snips that a file needs when it runs."""
+    names = set()
+    for node in needed(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            whole = [alias.name for alias in node.names]
+        else:
+            continue
+        names |= {parts[1] for parts in (name.split(".") for name in whole) if parts[0] == "snips" and len(parts) > 1}
+    return names & HEIGHT.keys()
+
+
+def test_every_part_has_its_layer():
+    assert {part_of(file) for file in FILES} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_go_one_way(file):
+    part = part_of(file)
+    sideways = {other for other in imported(file) if other != part and HEIGHT[other] >= HEIGHT[part]}
+    assert not sideways
+
+
+def test_the_check_sees_imports(tmp_path):
+    file = tmp_path / "x.py"
+    file.write_text(
+        "from snips import cli\nimport snips.priors.base\nfrom snips.samplers.base import run\nimport os\n"
+        "if TYPE_CHECKING:\n    from snips import restoration\n"
+    )
+    assert imported(file) == {"cli", "priors", "samplers"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_files_are_short(file):
+    assert len(file.read_text().splitlines()) <= 250
