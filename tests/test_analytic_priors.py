@@ -184,3 +184,11 @@ def test_large_images_take_the_solver():
 def test_bad_parameters(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (1, 64, 1), (1, 4, 8)])
+def test_images_of_another_shape_are_refused(shape):
+    priors = [StationaryGaussian.natural((1, 8, 8)), Gaussian(torch.zeros(64), torch.eye(64), (1, 8, 8))]
+    for prior in priors:
+        with pytest.raises(ValueError, match=r"\(1, 8, 8\), not"):
+            prior.denoise(torch.zeros(2, *shape), 0.1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from snips.buffers import ExactBuffers
 from snips.operators.base import LinearOperator, check_memory, checked_image_shape
 from snips.operators.separable import aligned_svd
-from snips.priors.base import Prior, per_image
+from snips.priors.base import Prior, check_images, per_image
 
 
 class Measured(Protocol):
@@ -86,6 +86,7 @@ class GaussianMixture(ExactBuffers, Prior):
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """sum_k p(k | x) [mu_k + C_k (C_k + sigma^2 I)^-1 (x - mu_k)]."""
+        check_images(x, self.image_shape)
         self.follow(x)
         eigenvalues, eigenvectors = self.eigen()
         rotated = self._rotate(x)  # (K, B, N)

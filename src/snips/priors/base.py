@@ -28,6 +28,12 @@ class Prior(nn.Module):
         return self.denoise(x, sigma)
 
 
+def check_images(x: Tensor, image_shape: tuple[int, ...]) -> None:
+    """For priors of one size: without this, a wrong shape could broadcast to a wrong answer."""
+    if tuple(x.shape[1:]) != tuple(image_shape):
+        raise ValueError(f"this prior is of images {tuple(image_shape)}, not {tuple(x.shape[1:])}")
+
+
 def per_image(sigma: float | Tensor, x: Tensor) -> Tensor:
     """Sigma as a tensor that broadcasts against x (B, ...): shape (B, 1, ...) or (1, 1, ...)."""
     sigma = torch.as_tensor(sigma, dtype=x.dtype, device=x.device)

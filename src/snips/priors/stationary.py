@@ -11,7 +11,7 @@ from torch import Tensor
 from snips.buffers import ExactBuffers
 from snips.operators.base import check_memory
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
-from snips.priors.base import Prior, per_image
+from snips.priors.base import Prior, check_images, per_image
 from snips.solvers import conjugate_gradients
 from snips.streams import stream_key
 
@@ -80,6 +80,7 @@ class StationaryGaussian(ExactBuffers, Prior):
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """The Wiener filter: each coefficient is multiplied by P / (P + sigma^2)."""
+        check_images(x, self.image_shape)
         self.follow(x)
         gain = self.variances / (self.variances + per_image(sigma, x) ** 2)
         return self._filter(x - self.mean_image, gain) + self.mean_image

@@ -25,7 +25,7 @@ from snips.samplers.conditional import Coordinates, Level
 from snips.solvers import conjugate_gradients
 from snips.streams import Streams
 
-STEPS = 5  # of conjugate gradients
+STEPS = 3  # of conjugate gradients; more change nothing
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
 POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
@@ -72,51 +72,52 @@ class Photographs:
 
 
 class Guide:
-    """What a noisy image and y together tell of x, under the model; everything in the SVD basis."""
+    """What a noisy image of one noise level and y together tell of x, under the model; in the SVD basis."""
 
-    def __init__(self, coordinates: Coordinates, model: Photographs, towards_y: bool = True) -> None:
-        self.coordinates, self.model, self.towards_y = coordinates, model, towards_y
+    def __init__(self, coordinates: Coordinates, model: Photographs, level: Level, towards_y: bool = True) -> None:
+        self.operator, self.model, self.level = coordinates.operator, model, level
+        self.sharpness = _sharpness(coordinates, level) if towards_y else torch.zeros_like(level.q[..., :1])
+        self.hides = bool(self.sharpness.any())
+        variances = model.variances
+        self.root = (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()  # C^1/2 of each cosine
 
-    def mean(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
+    def mean(self, denoised_bar: Tensor, x: Tensor) -> Tensor:
         """The denoised image, moved to what y tells of the hidden coordinates."""
-        sharpness = self._sharpness(level)
-        return self._conditioned(level, sharpness, denoised_bar, self._look(level, sharpness, x_bar))
+        return self._conditioned(denoised_bar, self._look(self.operator.Vt(x))) if self.hides else denoised_bar
 
-    def draw(self, level: Level, denoised_bar: Tensor, x_bar: Tensor, streams: Streams) -> Tensor:
+    def draw(self, denoised_bar: Tensor, x_bar: Tensor, streams: Streams) -> Tensor:
         """One x of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
-        H, sharpness = self.coordinates.operator, self._sharpness(level)
-        noise = streams.normal(denoised_bar.new_empty((len(x_bar), *H.image_shape), dtype=level.q.dtype))
-        drawn_bar = denoised_bar + H.Vt(self.model.image(self._root(level) * noise))
-        look = self._look(level, sharpness, x_bar)
-        if sharpness.any():
-            look = look + (sharpness > 0) * self.coordinates.white(streams.normal(noise))
-        return self._conditioned(level, sharpness, drawn_bar, look)
+        H, like = self.operator, x_bar.real.new_empty((len(x_bar), *self.operator.image_shape))
+        drawn_bar = denoised_bar + H.Vt(self.model.image(self.root * streams.normal(like)))
+        if not self.hides:
+            return drawn_bar
+        look = self._look(x_bar) + (self.sharpness > 0) * H.Vt(streams.normal(like))
+        return self._conditioned(drawn_bar, look)
 
-    def _root(self, level: Level) -> Tensor:
-        """C^1/2 of each cosine, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
-        variances = self.model.variances
-        return (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()
-
-    def _look(self, level: Level, sharpness: Tensor, x_bar: Tensor) -> Tensor:
+    def _look(self, x_bar: Tensor) -> Tensor:
         """S y_e; where coordinates are hidden, y_bar / s is level.pull."""
-        offset = (x_bar - level.pull) / (torch.where(sharpness > 0, sharpness, 1) * level.sigma**2)
-        return torch.where(sharpness > 0, sharpness * level.pull - offset, 0)
+        S, pull = self.sharpness, self.level.pull
+        offset = (x_bar - pull) / (torch.where(S > 0, S, 1) * self.level.sigma**2)
+        return torch.where(S > 0, S * pull - offset, 0)
 
-    def _conditioned(self, level: Level, sharpness: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
+    def _conditioned(self, centre_bar: Tensor, look: Tensor) -> Tensor:
         """centre + delta with delta = V^T R u and (I + R^T V S^2 V^T R) u = R^T V S (look - S centre), R R^T = C."""
-        if not sharpness.any():
-            return centre_bar
-        H, model, root = self.coordinates.operator, self.model, self._root(level)
+        H, S = self.operator, self.sharpness
 
-        def apply(u: Tensor) -> Tensor:  # on cosines, which are real also where V is not
-            return root * model.cosines(H.V(sharpness**2 * H.Vt(model.image(root * u)))) + u
+        def from_cosines(u: Tensor) -> Tensor:
+            return H.Vt(self.model.image(self.root * u))
 
-        wanted = root * model.cosines(H.V(sharpness * (look - sharpness * centre_bar)))
-        return centre_bar + H.Vt(model.image(root * conjugate_gradients(apply, wanted, steps=STEPS)))
+        def to_cosines(x_bar: Tensor) -> Tensor:  # real also where V is not
+            return self.root * self.model.cosines(H.V(x_bar))
 
-    def _sharpness(self, level: Level) -> Tensor:
-        """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""
-        s, sigma, sigma_0 = self.coordinates.s, level.sigma, self.coordinates.sigma_0
-        r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
-        relative = (r2 - 1).clamp(max=SHARPEST**2 if self.towards_y else 0)  # (S sigma)^2
-        return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
+        wanted = to_cosines(S * (look - S * centre_bar))
+        u = conjugate_gradients(lambda u: u + to_cosines(S**2 * from_cosines(u)), wanted, steps=STEPS)
+        return centre_bar + from_cosines(u)
+
+
+def _sharpness(coordinates: Coordinates, level: Level) -> Tensor:
+    """S >= 0, broadcasts against x_bar; 0 where nothing is hidden."""
+    s, sigma, sigma_0 = coordinates.s, level.sigma, coordinates.sigma_0
+    r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
+    relative = (r2 - 1).clamp(max=SHARPEST**2)  # (S sigma)^2
+    return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)

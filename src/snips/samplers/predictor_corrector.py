@@ -80,23 +80,25 @@ def fast_steps(
     resume: dict[str, Tensor] | None = None,
 ) -> Iterator[StepInfo]:
     """The fast sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
-    coordinates = Coordinates(problem, chains)
-    H, model = problem.operator, Photographs(problem.operator)
-    guide = Guide(coordinates, model, guided)
+    coordinates, H, model = Coordinates(problem, chains), problem.operator, Photographs(problem.operator)
     plan = chosen_sigmas(coordinates, model, nfe) if sigmas is None else checked_sigmas(sigmas)
-    state = _start(coordinates, guide, plan, Streams(seed, chains), resume)
+
+    def at(sigma: float) -> Guide:
+        return Guide(coordinates, model, coordinates.at(sigma), guided)
+
+    state = _start(coordinates, at(plan[0]), Streams(seed, chains), resume)
+    guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
-        level = coordinates.at(plan[i])
+        level, following = guide.level, plan[i + 1 : i + 3]
         denoised = denoise(prior, state.x, level.sigma, i + 1)
-        x_bar, denoised_bar = H.Vt(state.x), H.Vt(denoised)
-        if i + 1 == len(plan):
-            x_bar = finish(level, guide.mean(level, denoised_bar, x_bar))
-        elif plan[i + 1] == plan[i]:
-            x_bar = correct(coordinates, level, guide.mean(level, denoised_bar, x_bar), state)
+        denoised_bar = H.Vt(denoised)
+        if not following:
+            x_bar = finish(level, guide.mean(denoised_bar, state.x))
+        elif following[0] == level.sigma:
+            x_bar = correct(coordinates, level, guide.mean(denoised_bar, state.x), state)
         else:
-            drawn_bar = guide.draw(level, denoised_bar, x_bar, state.streams)
-            corrected = plan[i + 1] in plan[i + 2 : i + 3]
-            x_bar = predict(coordinates, level, coordinates.at(plan[i + 1]), x_bar, drawn_bar, state, corrected)
+            x_bar, guide = H.Vt(state.x), at(following[0])
+            drawn_bar = Guide.draw(...)
         state.x = H.V(x_bar)
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
