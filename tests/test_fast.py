@@ -13,6 +13,7 @@ from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
 from snips.samplers import fast, fast_steps
 from snips.samplers.conditional import Coordinates
+from snips.samplers.guidance import COUNT, Photographs
 from snips.samplers.predictor_corrector import correct, predict
 from snips.schedules import FEWEST_CALLS, noise_plan
 from snips.streams import Chain, Streams
@@ -178,6 +179,38 @@ class Fixed(Prior):
 
     def denoise(self, x, sigma):
         return self.image.expand_as(x).clone()
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.3, 5.0])
+def test_the_strength_of_each_octave_is_found(sigma):
+    """The denoiser of N(1/2, a V) with a known a for each octave gives these a back, but for the COUNT of the model."""
+    model = Photographs(Zero((1, 32, 32)).double())
+    exact = torch.tensor([9.0, 4.0, 0.25, 2.0, 0.5, 1.0, 3.0])[model.octaves]
+    variances = exact * model.variances
+    noisy = 0.5 + model.filter(noise(5, 1, 32, 32), (variances + sigma**2).sqrt())
+    denoised = 0.5 + model.filter(noisy - 0.5, variances / (variances + sigma**2))
+    found = model.fitted(noisy, denoised, sigma) / model.variances
+    counts = model.octaves.unique(return_counts=True)[1][model.octaves]
+    slack = (1 - exact).abs() * COUNT / (COUNT + 0.3 * counts)  # n > 10 squares of normals sum to more than 0.3 n
+    assert ((found - exact).abs() <= slack + 1e-6)[..., counts > 10].all()
+    assert ((found - 1).abs() <= (exact - 1).abs() + 1e-6).all()  # never beyond what the image says
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+
+
+def test_low_frequencies_of_a_large_hole_are_as_wide_as_they_should_be():
+    """The hole is wider than the guide's model expects; 400 samples, 4 standard errors and 3 %."""
+    shape, mask = (1, 32, 32), torch.ones(32, 32, dtype=torch.bool)
+    mask[8:24, 8:24] = False
+    prior = StationaryGaussian.natural(shape)
+    problem = InverseProblem.simulate(make_operator("inpaint", shape, mask=mask), prior.sample(1, seed=3), 0.1, seed=4)
+    hole = (~mask).float() / (~mask).sum()
+    brightness = (fast(problem, prior, nfe=100, samples=400) * hole).sum((-3, -2, -1))
+    weights = hole.double().flatten()
+    exact = float((weights @ prior.posterior(problem).covariance.double() @ weights).sqrt())
+    assert abs(float(brightness.std()) / exact - 1) < 4 / math.sqrt(2 * 400) + 0.03
 
 
 def chains(K: int) -> list[Chain]:

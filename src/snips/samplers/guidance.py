@@ -11,6 +11,10 @@ If x given the noisy image were N(D, C), that look would move the denoised image
 
 C is that of a Gaussian model of photographs, so the move is approximate. It fades by itself, S -> 0 as s sigma comes
 down to sigma_0, and the levels below, where nothing is hidden, target the exact posterior.
+
+How strong the model's octaves are is fitted to each image. If the prior were N(1/2, a V) along some coordinates, V the
+model's variance, then D x / V = a x^2 / (a V + sigma^2) and (x - D) x / sigma^2 = x^2 / (a V + sigma^2) for each of
+them, x and D as deviations from 1/2. So a is the ratio of their sums, without a further call of the denoiser.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ STEPS = 5  # of conjugate gradients
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
 POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
+COUNT = 4.0  # the model itself counts as much as this many coefficients of an octave
 
 
 class Photographs:
@@ -43,12 +48,30 @@ class Photographs:
         variances, rotation = torch.linalg.eigh(colours.double())
         self.rotation = rotation.to(s)  # (C, C)
         self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
+        lowest = f2[f2 > 0].min() if f2.numel() > 1 else 1.0
+        octaves = torch.where(f2 > 0, 1 + (f2 / lowest).clamp(min=1).log2().div(2).floor(), 0)
+        self.octaves = octaves.long().to(s.device)  # (H, W), 0 is the brightness
+
+    def cosines(self, x: Tensor) -> Tensor:
+        """x (B, C, H, W) in the basis where C is diagonal."""
+        return dct(dct(torch.einsum("cd,bchw->bdhw", self.rotation, x)).mT).mT
 
     def filter(self, x: Tensor, gain: Tensor) -> Tensor:
-        """Multiply x (B, C, H, W) by gain (C, H, W) in the basis where C is diagonal."""
-        cosines = dct(dct(torch.einsum("cd,bchw->bdhw", self.rotation, x)).mT).mT
-        filtered = idct(idct((gain * cosines).mT).mT)
+        """Multiply x (B, C, H, W) by gain (C, H, W) or (B, C, H, W) in that basis."""
+        filtered = idct(idct((gain * self.cosines(x)).mT).mT)
         return torch.einsum("cd,bdhw->bchw", self.rotation, filtered)
+
+    def fitted(self, x: Tensor, denoised: Tensor, sigma: float) -> Tensor:
+        """The variances, each octave multiplied by the a that a noisy image and the denoised one tell: (B, C, H, W)."""
+        x, denoised = self.cosines(x - 0.5), self.cosines(denoised - 0.5)
+        signal = COUNT + self._sums(denoised * x / self.variances).clamp(min=0)
+        noise = COUNT + self._sums((x - denoised) * x / sigma**2).clamp(min=0)
+        return self.variances * (signal / noise)[..., self.octaves]
+
+    def _sums(self, values: Tensor) -> Tensor:
+        """The sum over each octave, (B, C, H, W) -> (B, C, octaves)."""
+        sums = values.new_zeros(*values.shape[:2], int(self.octaves.max()) + 1)
+        return sums.index_add(2, self.octaves.flatten(), values.flatten(2))
 
     def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:
         """The largest standard deviation along directions that y tells little of, by power iteration.
@@ -71,24 +94,32 @@ class Guide:
     def __init__(self, coordinates: Coordinates, model: Photographs, towards_y: bool = True) -> None:
         self.coordinates, self.model, self.towards_y = coordinates, model, towards_y
 
-    def mean(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
-        """The denoised image, moved to what y tells of the hidden coordinates."""
+    def mean(self, level: Level, denoised_bar: Tensor, x_bar: Tensor, variances: Tensor | None = None) -> Tensor:
+        """The denoised image, moved to what y tells of the hidden coordinates; `variances` as fitted, or given."""
         sharpness = self._sharpness(level)
-        return self._conditioned(level, sharpness, denoised_bar, self._look(level, sharpness, x_bar))
+        if not sharpness.any():
+            return denoised_bar
+        root = self._root(level, self._fitted(level, denoised_bar, x_bar) if variances is None else variances)
+        return self._conditioned(root, sharpness, denoised_bar, self._look(level, sharpness, x_bar))
 
     def draw(self, level: Level, denoised_bar: Tensor, x_bar: Tensor, streams: Streams) -> Tensor:
         """One x of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
         H, sharpness = self.coordinates.operator, self._sharpness(level)
-        noise = streams.normal(denoised_bar.new_empty((len(x_bar), *H.image_shape), dtype=level.q.dtype))
-        drawn_bar = denoised_bar + H.Vt(self.model.filter(noise, self._root(level)))
+        root = self._root(level, self._fitted(level, denoised_bar, x_bar))
+        noise = streams.normal(root)
+        drawn_bar = denoised_bar + H.Vt(self.model.filter(noise, root))
+        if not sharpness.any():
+            return drawn_bar
         look = self._look(level, sharpness, x_bar)
-        if sharpness.any():
-            look = look + (sharpness > 0) * self.coordinates.white(streams.normal(noise))
-        return self._conditioned(level, sharpness, drawn_bar, look)
+        look = look + (sharpness > 0) * self.coordinates.white(streams.normal(noise))
+        return self._conditioned(root, sharpness, drawn_bar, look)
 
-    def _root(self, level: Level) -> Tensor:
+    def _fitted(self, level: Level, denoised_bar: Tensor, x_bar: Tensor) -> Tensor:
+        H = self.coordinates.operator
+        return self.model.fitted(H.V(x_bar), H.V(denoised_bar), level.sigma)
+
+    def _root(self, level: Level, variances: Tensor) -> Tensor:
         """C^1/2, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
-        variances = self.model.variances
         return (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()
 
     def _look(self, level: Level, sharpness: Tensor, x_bar: Tensor) -> Tensor:
@@ -96,11 +127,9 @@ class Guide:
         offset = (x_bar - level.pull) / (torch.where(sharpness > 0, sharpness, 1) * level.sigma**2)
         return torch.where(sharpness > 0, sharpness * level.pull - offset, 0)
 
-    def _conditioned(self, level: Level, sharpness: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
+    def _conditioned(self, root: Tensor, sharpness: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
         """centre + delta with delta = C^1/2 u and (I + C^1/2 V S^2 V^T C^1/2) u = C^1/2 V S (look - S centre)."""
-        if not sharpness.any():
-            return centre_bar
-        H, root = self.coordinates.operator, self._root(level)
+        H = self.coordinates.operator
 
         def apply(u: Tensor) -> Tensor:  # on images, which are real also where V is not
             return u + self.model.filter(H.V(sharpness**2 * H.Vt(self.model.filter(u, root))), root)

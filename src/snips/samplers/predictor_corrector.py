@@ -156,5 +156,5 @@ def _start(
     noise = streams.normal(grey)
     white = coordinates.white(noise)
     x_bar = level.mean(H.Vt(grey)) + level.variance.sqrt() * white
-    x_bar = level.mean(guide.mean(level, H.Vt(grey), x_bar)) + level.variance.sqrt() * white
+    x_bar = level.mean(guide.mean(level, H.Vt(grey), x_bar, guide.model.variances)) + level.variance.sqrt() * white
     return State(0, H.V(x_bar), streams)
