@@ -152,6 +152,8 @@ def test_solved_posterior_is_the_dense_one(name, stationary):
     torch.testing.assert_close(solved.covariance, dense.covariance, atol=1e-10, rtol=0)
     x = stationary.sample(2)
     torch.testing.assert_close(solved.log_density(x), dense.log_density(x))
+    moved = (dense.covariance @ x.flatten(1).T).T.reshape(x.shape)
+    torch.testing.assert_close(solved.apply_covariance(x), moved, atol=1e-8, rtol=0)
 
 
 def test_solved_posterior_draws_are_independent_between_seeds(stationary):

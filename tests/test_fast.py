@@ -13,6 +13,7 @@ from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
 from snips.samplers import fast, fast_steps
 from snips.samplers.conditional import Coordinates
+from snips.samplers.guidance import COUNT, Photographs
 from snips.samplers.predictor_corrector import correct, predict
 from snips.schedules import FEWEST_CALLS, noise_plan
 from snips.streams import Chain, Streams
@@ -158,8 +159,9 @@ def test_a_prediction_from_the_truth_has_the_next_levels_law(name, corrected):
     state = next(fast_steps(problem, Fixed(truth), chains(K), sigmas=torch.tensor([0.13, 0.13]))).state
     truth_bar = operator.Vt(truth.expand(K, *SHAPE))
     level, following = coordinates.at(0.13), coordinates.at(0.09)
-    x_bar = level.mean(truth_bar) + level.variance.sqrt() * coordinates.white(streams.normal(state.x))
-    x_bar = predict(coordinates, level, following, x_bar, truth_bar, state, corrected)
+    noise_bar = level.variance.sqrt() * coordinates.white(streams.normal(state.x))
+    state.x = operator.V(level.mean(truth_bar) + noise_bar)
+    x_bar = predict(coordinates, level, following, truth_bar, state, corrected)
     for _ in range(1 + corrected):
         error = (x_bar - following.mean(truth_bar)).abs().square().mean(0)
         expected = following.variance.expand(error.shape)
@@ -178,6 +180,38 @@ class Fixed(Prior):
 
     def denoise(self, x, sigma):
         return self.image.expand_as(x).clone()
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.3, 5.0])
+def test_the_strength_of_each_octave_is_found(sigma):
+    """The denoiser of N(1/2, a V) with a known a for each octave gives these a back, but for the COUNT of the model."""
+    model = Photographs(Zero((1, 32, 32)).double())
+    exact = torch.tensor([9.0, 4.0, 0.25, 2.0, 0.5, 1.0, 3.0])[model.octaves]
+    variances = exact * model.variances
+    noisy = (variances + sigma**2).sqrt() * noise(5, 1, 32, 32)
+    denoised = variances / (variances + sigma**2) * noisy
+    found = model.fitted(0.5 + model.image(noisy), 0.5 + model.image(denoised), sigma) / model.variances
+    counts = model.octaves.unique(return_counts=True)[1][model.octaves]
+    slack = (1 - exact).abs() * COUNT / (COUNT + 0.3 * counts)  # n > 10 squares of normals sum to more than 0.3 n
+    assert ((found - exact).abs() <= slack + 1e-6)[..., counts > 10].all()
+    assert ((found - 1).abs() <= (exact - 1).abs() + 1e-6).all()  # never beyond what the image says
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+
+
+def test_low_frequencies_of_a_large_hole_are_as_wide_as_they_should_be():
+    """The hole is wider than the guide's model expects; 400 samples, 4 standard errors and 3 %."""
+    shape, mask = (1, 32, 32), torch.ones(32, 32, dtype=torch.bool)
+    mask[8:24, 8:24] = False
+    prior = StationaryGaussian.natural(shape)
+    problem = InverseProblem.simulate(make_operator("inpaint", shape, mask=mask), prior.sample(1, seed=3), 0.1, seed=4)
+    hole = (~mask).float() / (~mask).sum()
+    brightness = (fast(problem, prior, nfe=100, samples=400) * hole).sum((-3, -2, -1))
+    weights = hole.double().flatten()
+    exact = float((weights @ prior.posterior(problem).covariance.double() @ weights).sqrt())
+    assert abs(float(brightness.std()) / exact - 1) < 4 / math.sqrt(2 * 400) + 0.03
 
 
 def chains(K: int) -> list[Chain]:

@@ -146,6 +146,11 @@ class SolvedPosterior:
         """Cov[x | y], (N, N), where that fits into memory; slow."""
         return self._dense().covariance
 
+    def apply_covariance(self, x: Tensor) -> Tensor:
+        """Cov[x | y] x for x (B, C, H, W), at any size."""
+        moved = self.prior.apply_covariance(x.cpu().double())
+        return self._conditioned(moved, torch.zeros_like(self.y).expand(len(x), *self.y.shape[1:])).to(self.dtype)
+
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x | y) for x (B, C, H, W) -> (B,); as slow as the covariance."""
         return self._dense().log_density(x)

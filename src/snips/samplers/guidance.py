@@ -11,6 +11,10 @@ If x given the noisy image were N(D, C), that look would move the denoised image
 
 C is that of a Gaussian model of photographs, so the move is approximate. It fades by itself, S -> 0 as s sigma comes
 down to sigma_0, and the levels below, where nothing is hidden, target the exact posterior.
+
+How strong the model's octaves are is fitted to each image. If the prior were N(1/2, a V) along some coordinates, V the
+model's variance, then D x / V = a x^2 / (a V + sigma^2) and (x - D) x / sigma^2 = x^2 / (a V + sigma^2) for each of
+them, x and D as deviations from 1/2. So a is the ratio of their sums, without a further call of the denoiser.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ STEPS = 3  # of conjugate gradients; more change nothing
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
 POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
+COUNT = 4.0  # the model itself counts as much as this many coefficients of an octave
 
 
 class Photographs:
@@ -44,17 +49,29 @@ class Photographs:
         variances, rotation = torch.linalg.eigh(colours.double())
         self.rotation = rotation.to(s)  # (C, C)
         self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
+        lowest = f2[f2 > 0].min() if f2.numel() > 1 else 1.0
+        octaves = torch.where(f2 > 0, 1 + (f2 / lowest).clamp(min=1).log2().div(2).floor(), 0)
+        self.octaves = octaves.long().to(s.device)  # (H, W), 0 is the brightness
 
     def cosines(self, x: Tensor) -> Tensor:
         """An image (B, C, H, W) in the basis where C is diagonal."""
-        return self._turned(self.rotation.T, dct2(x))
+        return _turned(self.rotation.T, dct2(x))
 
     def image(self, cosines: Tensor) -> Tensor:
         """The inverse of `cosines`."""
-        return idct2(self._turned(self.rotation, cosines))
+        return idct2(_turned(self.rotation, cosines))
 
-    def _turned(self, rotation: Tensor, x: Tensor) -> Tensor:
-        return x if len(rotation) == 1 else (rotation @ x.flatten(2)).view_as(x)
+    def fitted(self, x: Tensor, denoised: Tensor, sigma: float) -> Tensor:
+        """The variances, each octave multiplied by the a that a noisy image and the denoised one tell: (B, C, H, W)."""
+        x, denoised = self.cosines(x - 0.5), self.cosines(denoised - 0.5)
+        signal = COUNT + self._sums(denoised * x / self.variances).clamp(min=0)
+        noise = COUNT + self._sums((x - denoised) * x / sigma**2).clamp(min=0)
+        return self.variances * (signal / noise)[..., self.octaves]
+
+    def _sums(self, values: Tensor) -> Tensor:
+        """The sum over each octave, (B, C, H, W) -> (B, C, octaves)."""
+        sums = values.new_zeros(*values.shape[:2], int(self.octaves.max()) + 1)
+        return sums.index_add(2, self.octaves.flatten(), values.flatten(2))
 
     def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:
         """The largest standard deviation along directions that y tells little of, by power iteration.
@@ -71,28 +88,38 @@ class Photographs:
         return largest**0.5
 
 
+def _turned(rotation: Tensor, x: Tensor) -> Tensor:
+    return x if len(rotation) == 1 else (rotation @ x.flatten(2)).view_as(x)
+
+
 class Guide:
-    """What a noisy image of one noise level and y together tell of x, under the model; in the SVD basis."""
+    """What a noisy image of one level and y together tell of x, under the model; in the SVD basis."""
 
     def __init__(self, coordinates: Coordinates, model: Photographs, level: Level, towards_y: bool = True) -> None:
         self.operator, self.model, self.level = coordinates.operator, model, level
-        self.sharpness = _sharpness(coordinates, level) if towards_y else torch.zeros_like(level.q[..., :1])
+        self.sharpness = _sharpness(coordinates, level) if towards_y else torch.zeros_like(level.q)
         self.hides = bool(self.sharpness.any())
-        variances = model.variances
-        self.root = (variances * level.sigma**2 / (variances + level.sigma**2)).sqrt()  # C^1/2 of each cosine
 
-    def mean(self, denoised_bar: Tensor, x: Tensor) -> Tensor:
-        """The denoised image, moved to what y tells of the hidden coordinates."""
-        return self._conditioned(denoised_bar, self._look(self.operator.Vt(x))) if self.hides else denoised_bar
+    def mean(self, x: Tensor, denoised: Tensor, variances: Tensor | None = None) -> Tensor:
+        """D_bar, moved to what y tells of the hidden coordinates; `variances` of the model as fitted, or given."""
+        denoised_bar = self.operator.Vt(denoised)
+        if not self.hides:
+            return denoised_bar
+        root = self._root(self.model.fitted(x, denoised, self.level.sigma) if variances is None else variances)
+        return self._conditioned(root, denoised_bar, self._look(self.operator.Vt(x)))
 
-    def draw(self, denoised_bar: Tensor, x_bar: Tensor, streams: Streams) -> Tensor:
-        """One x of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
-        H, like = self.operator, x_bar.real.new_empty((len(x_bar), *self.operator.image_shape))
-        drawn_bar = denoised_bar + H.Vt(self.model.image(self.root * streams.normal(like)))
+    def draw(self, x: Tensor, denoised: Tensor, streams: Streams) -> Tensor:
+        """One x_bar of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
+        H, root = self.operator, self._root(self.model.fitted(x, denoised, self.level.sigma))
+        drawn_bar = H.Vt(denoised + self.model.image(root * streams.normal(x)))
         if not self.hides:
             return drawn_bar
-        look = self._look(x_bar) + (self.sharpness > 0) * H.Vt(streams.normal(like))
-        return self._conditioned(drawn_bar, look)
+        look = self._look(H.Vt(x)) + (self.sharpness > 0) * H.Vt(streams.normal(x))
+        return self._conditioned(root, drawn_bar, look)
+
+    def _root(self, variances: Tensor) -> Tensor:
+        """C^1/2 of each cosine, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
+        return (variances * self.level.sigma**2 / (variances + self.level.sigma**2)).sqrt()
 
     def _look(self, x_bar: Tensor) -> Tensor:
         """S y_e; where coordinates are hidden, y_bar / s is level.pull."""
@@ -100,19 +127,18 @@ class Guide:
         offset = (x_bar - pull) / (torch.where(S > 0, S, 1) * self.level.sigma**2)
         return torch.where(S > 0, S * pull - offset, 0)
 
-    def _conditioned(self, centre_bar: Tensor, look: Tensor) -> Tensor:
-        """centre + delta with delta = V^T R u and (I + R^T V S^2 V^T R) u = R^T V S (look - S centre), R R^T = C."""
+    def _conditioned(self, root: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
+        """centre + R u with (I + R^T S^2 R) u = R^T S (look - S centre), where R R^T = V^T C V."""
         H, S = self.operator, self.sharpness
 
-        def from_cosines(u: Tensor) -> Tensor:
-            return H.Vt(self.model.image(self.root * u))
+        def R(u: Tensor) -> Tensor:
+            return H.Vt(self.model.image(root * u))
 
-        def to_cosines(x_bar: Tensor) -> Tensor:  # real also where V is not
-            return self.root * self.model.cosines(H.V(x_bar))
+        def Rt(x_bar: Tensor) -> Tensor:  # real also where V is not
+            return root * self.model.cosines(H.V(x_bar))
 
-        wanted = to_cosines(S * (look - S * centre_bar))
-        u = conjugate_gradients(lambda u: u + to_cosines(S**2 * from_cosines(u)), wanted, steps=STEPS)
-        return centre_bar + from_cosines(u)
+        wanted = Rt(S * (look - S * centre_bar))
+        return centre_bar + R(conjugate_gradients(lambda u: u + Rt(S**2 * R(u)), wanted, steps=STEPS))
 
 
 def _sharpness(coordinates: Coordinates, level: Level) -> Tensor:

@@ -80,7 +80,7 @@ def fast_steps(
     resume: dict[str, Tensor] | None = None,
 ) -> Iterator[StepInfo]:
     """The fast sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
-    coordinates, H, model = Coordinates(problem, chains), problem.operator, Photographs(problem.operator)
+    coordinates, model = Coordinates(problem, chains), Photographs(problem.operator)
     plan = chosen_sigmas(coordinates, model, nfe) if sigmas is None else checked_sigmas(sigmas)
 
     def at(sigma: float) -> Guide:
@@ -89,17 +89,17 @@ def fast_steps(
     state = _start(coordinates, at(plan[0]), Streams(seed, chains), resume)
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
-        level, following = guide.level, plan[i + 1 : i + 3]
+        level, next_two = guide.level, plan[i + 1 : i + 3]
         denoised = denoise(prior, state.x, level.sigma, i + 1)
-        denoised_bar = H.Vt(denoised)
-        if not following:
-            x_bar = finish(level, guide.mean(denoised_bar, state.x))
-        elif following[0] == level.sigma:
-            x_bar = correct(coordinates, level, guide.mean(denoised_bar, state.x), state)
+        if not next_two:
+            x_bar = finish(level, guide.mean(state.x, denoised))
+        elif next_two[0] == level.sigma:
+            x_bar = correct(coordinates, level, guide.mean(state.x, denoised), state)
         else:
-            x_bar, guide = H.Vt(state.x), at(following[0])
-            drawn_bar = Guide.draw(...)
-        state.x = H.V(x_bar)
+            drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(next_two[0])
+            corrected = next_two[:1] == next_two[1:]
+            x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected)
+        state.x = problem.operator.V(x_bar)
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
 
@@ -124,7 +124,6 @@ def predict(
     coordinates: Coordinates,
     level: Level,
     following: Level,
-    x_bar: Tensor,
     drawn_bar: Tensor,
     state: State,
     corrected: bool,
@@ -134,7 +133,8 @@ def predict(
     a2 = A_next / 2 if corrected else torch.zeros_like(A_next)
     k = (A_next / A).clamp(max=(following.sigma / level.sigma) ** 2).minimum(((A_next - a2) / A).sqrt())
     k = torch.where(level.decided == following.decided, k, 0)
-    move = torch.addcmul(following.mean(drawn_bar), k, x_bar - level.mean(drawn_bar))
+    left = coordinates.operator.Vt(state.x) - level.mean(drawn_bar)
+    move = torch.addcmul(following.mean(drawn_bar), k, left)
     spread = (A_next - k**2 * A - a2).clamp(min=0).sqrt()
     move = move.addcmul(spread, coordinates.white(state.streams.normal(state.x)))
     state.memory = state.streams.normal(state.x) if corrected else None
@@ -146,17 +146,12 @@ def finish(level: Level, denoised_bar: Tensor) -> Tensor:
     return torch.where(level.decided, level.pull, denoised_bar)
 
 
-def _start(
-    coordinates: Coordinates, guide: Guide, plan: list[float], streams: Streams, resume: dict[str, Tensor] | None
-) -> State:
+def _start(coordinates: Coordinates, guide: Guide, streams: Streams, resume: dict[str, Tensor] | None) -> State:
     """The first level with a grey image for D, or where an earlier run stopped."""
-    H, like = coordinates.operator, coordinates.y_bar.real
+    H, like, level = coordinates.operator, coordinates.y_bar.real, guide.level
     if resume is not None:
         return State.from_tensors(resume, streams, like=like)
     grey = like.new_full((len(like), *H.image_shape), 0.5)
-    level = coordinates.at(plan[0])
-    noise = streams.normal(grey)
-    white = coordinates.white(noise)
-    x_bar = level.mean(H.Vt(grey)) + level.variance.sqrt() * white
-    x_bar = level.mean(guide.mean(level, H.Vt(grey), x_bar)) + level.variance.sqrt() * white
-    return State(0, H.V(x_bar), streams)
+    noise = level.variance.sqrt() * coordinates.white(streams.normal(grey))
+    x = H.V(level.mean(H.Vt(grey)) + noise)
+    return State(0, H.V(level.mean(guide.mean(x, grey, guide.model.variances)) + noise), streams)
