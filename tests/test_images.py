@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from snips import images
+from snips import decoding
 from snips.images import centre_crop, example_image, load_image, to_picture
 
 
@@ -43,8 +43,8 @@ def test_float_images(tmp_path):
     torch.testing.assert_close(
         load_image(save(tmp_path, Image.fromarray(values), "image.tiff"))[0, 0], torch.tensor(values)
     )
-    for wrong in (values + 1, (values * 2_000_000).astype(np.int32)):
-        with pytest.raises(ValueError, match=r"image.tiff.*not 8 or 16 bits"):
+    for wrong in (values + 3, (values * 2_000_000).astype(np.int32)):
+        with pytest.raises(ValueError, match=r"image.tiff.*not from 0 to 1: say which are black and white"):
             load_image(save(tmp_path, Image.fromarray(wrong), "image.tiff"))
 
 
@@ -77,7 +77,7 @@ def test_centre_crop():
 
 def test_too_many_pixels_are_refused_before_decoding(tmp_path, monkeypatch):
     path = save(tmp_path, Image.new("L", (30, 30)))
-    monkeypatch.setattr(images, "MAX_PIXELS", 899)
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 899)
     with pytest.raises(ValueError, match="30 x 30 pixels; at most 899"):
         load_image(path)
 

@@ -118,6 +118,7 @@ def test_files_on_disk(result, tmp_path):
     folder = result.save(tmp_path / "out")
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     pictures = {"sample_00.png", "sample_01.png", "sample_02.png", "mean.png", "std.png", "degraded.png"}
+    pictures |= {"truth.png", "std_map.png", "samples.webp", "report.html"}
     expected = {f"image_{i:03d}/{name}" for i in range(2) for name in pictures}
     assert names == expected | {"grid.png", "samples.safetensors", "result.json"}
     brightness = 4 * result.std[0, :, 0, 0].clamp(0, 0.25) * 255
@@ -161,7 +162,7 @@ def test_a_file_in_the_way(result, tmp_path):
 def test_a_failed_save_leaves_nothing_behind(result, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious.txt").write_text("mine")
-    monkeypatch.setattr("snips.storage._write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("snips.storage.write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         result.save(tmp_path / "out", force=True)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "precious.txt"]

@@ -15,7 +15,7 @@ from snips.operators.base import available_memory
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.restoration import SAMPLERS
-from snips.samplers.predictor_corrector import FEWEST_CALLS
+from snips.schedules import FEWEST_CALLS
 
 CROP = 512  # pixels; a larger image's memory is first extrapolated from a crop of this side
 CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
@@ -51,15 +51,21 @@ def chosen_chunk(image_shape: tuple[int, int, int]) -> int:
     return max(1, CHUNK_PIXELS // (image_shape[1] * image_shape[2]))
 
 
-def estimate_cost(problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int) -> Cost:
-    """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest calls."""
+def estimate_cost(
+    problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int
+) -> Cost | None:
+    """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest; None without a trial."""
+    if sampler not in TRIALS:
+        return None
     options, trial_calls = TRIALS[sampler]
     _check_crop(problem, prior)
     with peak_memory() as memory:
         started = time.perf_counter()
         SAMPLERS[sampler](problem[0], prior, samples=1, **options)
         seconds = time.perf_counter() - started
-    results = 4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)  # and what is made of them
+    results = (
+        4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)
+    )  # and what is made of them
     needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + results
     return Cost(seconds / trial_calls * calls * chains, needed)
 
@@ -70,7 +76,9 @@ def check_cost(cost: Cost, chunk: int) -> None:
     if cost.bytes is None or cost.bytes <= free:
         return
     advice = "take fewer chains at a time with --chunk 1" if chunk > 1 else "crop the image, or take fewer samples"
-    raise ValueError(f"this needs {cost.bytes / 2**30:.1f} GiB of memory, but {free / 2**30:.1f} GiB are free: {advice}")
+    raise ValueError(
+        f"this needs {cost.bytes / 2**30:.1f} GiB of memory, but {free / 2**30:.1f} GiB are free: {advice}"
+    )
 
 
 def _check_crop(problem: InverseProblem, prior: Prior) -> None:

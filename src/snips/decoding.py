@@ -59,7 +59,7 @@ def _check(image: Image.Image) -> None:
         raise _Refused(f"has {frames} frames or pages: save the one you mean as a PNG")
     tags = getattr(image, "tag_v2", {})
     if tags.get(284) == 2 and any(bits > 8 for bits in tags.get(258, ())):
-        raise _Refused("stores 16-bit colours in separate planes, which Pillow misreads: save it interleaved, or as PNG")
+        raise _Refused("stores 16-bit colours in separate planes, which Pillow misreads: save it as PNG")
 
 
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:

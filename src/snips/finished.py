@@ -18,8 +18,8 @@ class FinishedChains:
 
     def __init__(self, samples: int, images: int, chunk: int | None, on_step: OnStep | None) -> None:
         self.images, self.on_step = images, on_step
-        chains = max(1, samples * images)
-        self.parts = math.ceil(chains / min(chunk or chains, chains))
+        chains = samples * images
+        self.parts = math.ceil(chains / min(chunk, chains)) if chunk else 1
         self.chains: list[Tensor] = []
 
     def __call__(self, info: StepInfo) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from snips.photos import load_photo
 
+
 def load_image(path: str | Path) -> Tensor:
     """Read an image file as (1, C, H, W) float32 in [0, 1]: C = 1 for grey images, 3 for colour, without alpha."""
     return load_photo(path).pixels.float()

@@ -123,6 +123,6 @@ def _residual(operator: LinearOperator, y: Tensor) -> NoiseEstimate:
     sigma_0 = float(y.square().mean().sqrt()) / 4
     for step in range(ROUNDS):
         posterior = SolvedPosterior(prior, InverseProblem(operator, y, max(sigma_0, 1e-4)))
-        posterior.tolerance = 1e-2  # of noise that is estimated to a tenth
+        posterior.tolerance = 1e-2  # the noise itself is known to a tenth
         sigma_0 = float((y - operator(posterior.sample(1, seed=step))).square().mean().sqrt())
     return NoiseEstimate(sigma_0, "residuals under a Gaussian model of photographs", "it rests on that model")

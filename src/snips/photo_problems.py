@@ -28,11 +28,18 @@ class PhotoProblem:
     notes: tuple[str, ...] = ()
 
 
-def pose(photo: Photo, problem: str | LinearOperator, sigma_0: float | str, options: dict[str, Any]) -> PhotoProblem:
-    """Take the photo itself as y; sigma_0 may be "auto"."""
+def pose(
+    photo: Photo,
+    problem: str | LinearOperator,
+    sigma_0: float | str,
+    options: dict[str, Any],
+    image_shape: tuple[int, int, int] | None = None,
+) -> PhotoProblem:
+    """Take the photo itself as y; sigma_0 may be "auto", and image_shape is needed only where y leaves it open."""
     if isinstance(problem, str):
         photo = _prepared(photo, problem)
-        operator = make_operator(problem, restored_shape(problem, tuple(photo.pixels.shape[1:]), options), **options)
+        shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
+        operator = make_operator(problem, shape, **options)
     else:
         operator = problem
     y = as_y(photo.pixels, operator, problem if isinstance(problem, str) else type(operator).__name__)
@@ -89,6 +96,11 @@ def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, An
             "(`snips degrade` writes one), or a clean image with --simulate"
         )
     channels, height, width = picture
+    matrix = options.get("matrix")
+    if isinstance(matrix, Tensor) and matrix.shape[-1] not in (height * width, channels * height * width):
+        raise ValueError(
+            f"the matrix has {matrix.shape[-1]} columns: say with --shape C,H,W of what image they are the pixels"
+        )
     factor = _factor(problem, options)
     if not isinstance(factor, int) or isinstance(factor, bool) or factor < 1:
         raise ValueError(f"the factor must be a whole number of at least 1, but is {factor!r}")

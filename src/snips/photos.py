@@ -1,4 +1,4 @@
-"""Photos as people have them: files, PIL images, numpy arrays or tensors, turned into pixels with 0 black and 1 white."""
+"""Photos as people have them, files, PIL images, arrays or tensors, as pixels with 0 black and 1 white."""
 
 from __future__ import annotations
 

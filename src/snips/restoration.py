@@ -26,7 +26,7 @@ from snips.priors.choice import choose_prior, prior_for
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
 from snips.samplers import fast, langevin
-from snips.samplers.base import OnStep
+from snips.samplers.base import OnStep, check_count
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -152,6 +152,7 @@ def restore(
     """
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    check_count("samples", samples)
     posed = _posed(problem, operator, sigma_0)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
     started = time.perf_counter()
@@ -182,7 +183,9 @@ def restore(
 def _posed(problem: Any, operator: str | LinearOperator | None, sigma_0: float | str | None) -> PhotoProblem:
     if isinstance(problem, InverseProblem):
         if operator is not None or sigma_0 is not None:
-            raise ValueError("an InverseProblem knows its operator and sigma_0: leave both out, or give the photo alone")
+            raise ValueError(
+                "an InverseProblem knows its operator and sigma_0: leave both out, or give the photo alone"
+            )
         return PhotoProblem(problem)
     sigma_0 = AUTO if sigma_0 is None else sigma_0
     posed = pose(as_photo(problem), "denoise" if operator is None else operator, sigma_0, {})

@@ -142,7 +142,6 @@ def new_file(path: Path):
 OWN_FILES = ("result.json", "samples.safetensors", *OWN_PATTERNS)
 
 
-
 def _replace(folder: Path, work: Path) -> None:
     """Exchange our own files, result.json last: while it is missing the folder does not count as a result."""
     for pattern in OWN_FILES:
@@ -174,5 +173,3 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
             "python": platform.python_version(),
         },
     }
-
-

@@ -84,7 +84,8 @@ def _settings_rows(restoration: Restoration) -> str:
     rows: dict[str, Any] = {"operator": repr(problem.operator), "sigma_0": f"{problem.sigma_0:.6g}"}
     rows |= {name: value for name, value in restoration.settings.items() if name != "command"}
     return "".join(
-        f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>" for name, value in rows.items()
+        f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
+        for name, value in rows.items()
     )
 
 

@@ -44,14 +44,15 @@ def _residual_plots(problem: InverseProblem, residual: Tensor) -> list[str]:
     return [
         f"<figure>{plots.histogram(values)}<figcaption>(y &minus; Hx) / &sigma;&#8320; in bars, N(0, 1) as a line"
         "</figcaption></figure>",
-        f"<figure>{plots.quantile_plot(values)}<figcaption>Q-Q: on the line is what noise would do</figcaption></figure>",
+        f"<figure>{plots.quantile_plot(values)}<figcaption>Q-Q: noise would lie on the line</figcaption></figure>",
     ]
 
 
 def verdict_words(found: Faithfulness, k: int, b: int) -> str:
     """One sentence on sample k of image b."""
     if found.faithful is None:
-        return f"Sample {k + 1}: residual of {float(found.residual_std[k, b]):.3g}; too little noise or data for a verdict."
+        level = float(found.residual_std[k, b])
+        return f"Sample {k + 1}: residual of {level:.3g}; too little noise or data for a verdict."
     word = "explains the measurement" if bool(found.faithful[k, b]) else "does not pass all tests"
     return f"Sample {k + 1} {word}."
 
