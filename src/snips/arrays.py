@@ -28,7 +28,11 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             _check_bytes(path, sum(entry.file_size for entry in archive.infolist()))
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+            found = {name: stored[name] for name in stored.files}
+        strange = [name for name, value in found.items() if not isinstance(value, np.ndarray)]
+        if strange:  # numpy hands out any other file in the archive as bytes
+            raise ValueError(f"{strange[0]} is no array")
+        return found
     except Exception as error:
         raise _refusal(path, error, "an archive of arrays") from error
 
