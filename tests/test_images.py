@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from photo_files import encoded
 from PIL import Image
 
+from photo_files import encoded
 from snips import decoding
 from snips.images import centre_crop, example_image, load_image, to_picture
 

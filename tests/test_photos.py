@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tifffile
 import torch
-from photo_files import KINDS, SUFFIXES, mutations, png, png16, random_pixels
 from PIL import Image, ImageCms
 
+from photo_files import KINDS, SUFFIXES, mutations, png, png16, random_pixels
 from snips import arrays
 from snips.photos import as_photo, grey_if_equal, load_photo
 
@@ -165,7 +165,7 @@ def test_grey_saved_as_colour():
 
 
 def refused(path) -> str:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=str(path.name)) as caught:
         load_photo(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)

@@ -22,7 +22,8 @@ from snips.priors.stationary import SolvedPosterior, StationaryGaussian
 from snips.problems import InverseProblem
 from snips.report.grid import is_picture
 
-FEWEST = 50  # noise values or wavelet coefficients that an estimate needs
+FEWEST = 50  # noise values that an estimate needs
+COEFFICIENTS = 200  # of wavelets, as their median is less efficient
 ROUNDS = 8  # of expectation maximisation
 AGREEMENT = (0.8, 1.25)  # sigma from the second finest wavelets over sigma from the finest, if both see noise alone
 
@@ -94,12 +95,13 @@ def _median_level(pictures: Tensor, level: int) -> float | None:
     """The mean over images and channels of scikit-image's estimate, on the diagonal band of a wavelet level."""
     from skimage.restoration import estimate_sigma  # takes a second to import
 
-    if min(pictures.shape[-2:]) ** 2 < FEWEST * 16**level:
+    if pictures.shape[-2] * pictures.shape[-1] < COEFFICIENTS * 4**level:
         return None
     planes = pictures.detach().cpu().double().flatten(0, 1).numpy()
     for _ in range(level - 1):
         planes = _approximation(planes)
-    return float(np.mean([estimate_sigma(plane) for plane in planes]))
+    # an even picture has no coefficients but zeros, which the estimator leaves out
+    return float(np.mean([estimate_sigma(plane) if np.ptp(plane) > 0 else 0.0 for plane in planes]))
 
 
 def _approximation(planes: np.ndarray) -> np.ndarray:

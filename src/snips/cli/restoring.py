@@ -86,6 +86,7 @@ def restore_command(
     storage.check_target(output, force)
     settings = _settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
+    check_count("chunk", 1 if chunk is None else chunk)
     checked_seed(seed)
     options = read_options(option, mask, kernel, factor, matrix)
     posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
