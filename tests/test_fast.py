@@ -46,6 +46,7 @@ class Counted(Prior):
 
 def operators(shape=SHAPE):
     small = {"deblur_kernel": {"kernel": torch.tensor([[1.0, 2.0], [0.5, 0.0]])}, "mri": {"acceleration": 2}}
+    small["matrix"] = {"matrix": torch.eye(math.prod(shape[1:]))[::3]}
     for name in PROBLEMS:
         yield name, make_operator(name, shape, **small.get(name, {}))
     yield "zero", Zero(shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from snips import images
+from photo_files import encoded
+from snips import decoding
 from snips.images import centre_crop, example_image, load_image, to_picture
 
 
@@ -43,8 +42,8 @@ def test_float_images(tmp_path):
     torch.testing.assert_close(
         load_image(save(tmp_path, Image.fromarray(values), "image.tiff"))[0, 0], torch.tensor(values)
     )
-    for wrong in (values + 1, (values * 2_000_000).astype(np.int32)):
-        with pytest.raises(ValueError, match=r"image.tiff.*not 8 or 16 bits"):
+    for wrong in (values + 3, (values * 2_000_000).astype(np.int32)):
+        with pytest.raises(ValueError, match=r"image.tiff.*not from 0 to 1: say which are black and white"):
             load_image(save(tmp_path, Image.fromarray(wrong), "image.tiff"))
 
 
@@ -77,7 +76,7 @@ def test_centre_crop():
 
 def test_too_many_pixels_are_refused_before_decoding(tmp_path, monkeypatch):
     path = save(tmp_path, Image.new("L", (30, 30)))
-    monkeypatch.setattr(images, "MAX_PIXELS", 899)
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 899)
     with pytest.raises(ValueError, match="30 x 30 pixels; at most 899"):
         load_image(path)
 
@@ -87,13 +86,6 @@ def test_missing_file(tmp_path):
         load_image(tmp_path / "nothing.png")
     with pytest.raises(ValueError, match="there is no image file"):
         load_image(tmp_path)
-
-
-def encoded(kind: str) -> bytes:
-    buffer = io.BytesIO()
-    random = np.random.default_rng(0).integers(0, 255, (16, 16, 3), dtype=np.uint8)
-    Image.fromarray(random).save(buffer, kind)
-    return buffer.getvalue()
 
 
 @given(kind=st.sampled_from(["PNG", "JPEG", "TIFF", "WEBP"]), share=st.floats(0, 0.95))
@@ -117,27 +109,3 @@ def test_noise_is_not_an_image(data, tmp_path_factory):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="cannot be read as an image"):
         load_image(path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
-def test_mutated_files_never_crash(kind, tmp_path):
-    """1,000 files with random bytes changed: an image of finite values, or one clear line."""
-    random, whole, path = np.random.default_rng(1), np.frombuffer(encoded(kind), np.uint8), tmp_path / "mutated"
-    refused = 0
-    for _ in range(1000):
-        mutated = whole.copy()
-        places = random.integers(0, len(whole), random.integers(1, 30))
-        mutated[places] = random.integers(0, 256, len(places))
-        path.write_bytes(mutated.tobytes())
-        try:
-            x = load_image(path)
-        except ValueError as error:
-            refused += 1
-            assert "\n" not in str(error)
-        else:
-            assert x.ndim == 4
-            assert torch.isfinite(x).all()
-            assert x.min() >= 0
-            assert x.max() <= 1
-    assert refused > 0

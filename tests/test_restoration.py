@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore
 from snips.operators import Denoising
 from snips.report import degraded_view
+from snips.restoration import Interrupted
 from snips.schedules import geometric
 
 SHAPE = (3, 16, 16)
@@ -118,6 +120,7 @@ def test_files_on_disk(result, tmp_path):
     folder = result.save(tmp_path / "out")
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     pictures = {"sample_00.png", "sample_01.png", "sample_02.png", "mean.png", "std.png", "degraded.png"}
+    pictures |= {"truth.png", "std_map.png", "samples.webp", "report.html"}
     expected = {f"image_{i:03d}/{name}" for i in range(2) for name in pictures}
     assert names == expected | {"grid.png", "samples.safetensors", "result.json"}
     brightness = 4 * result.std[0, :, 0, 0].clamp(0, 0.25) * 255
@@ -161,7 +164,7 @@ def test_a_file_in_the_way(result, tmp_path):
 def test_a_failed_save_leaves_nothing_behind(result, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious.txt").write_text("mine")
-    monkeypatch.setattr("snips.storage._write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("snips.storage.write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         result.save(tmp_path / "out", force=True)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "precious.txt"]
@@ -204,3 +207,79 @@ def test_degraded_view_is_y_or_its_pseudo_inverse(prior):
 def test_unknown_sampler(result, prior):
     with pytest.raises(ValueError, match="unknown sampler 'langevni' .did you mean langevin"):
         restore(result.problem, prior, sampler="langevni")
+
+
+def test_photos_of_all_kinds_are_measurements():
+    values = np.random.default_rng(0).integers(0, 255, (8, 12, 3), dtype=np.uint8)
+    options = {"operator": "sr2", "sigma_0": 0.1, "samples": 2, "nfe": 8}
+    from_array = restore(values, "gaussian", **options)
+    assert from_array.samples.shape == (2, 1, 3, 16, 24)
+    for same in (Image.fromarray(values), torch.tensor(values).permute(2, 0, 1)):
+        assert torch.equal(restore(same, "gaussian", **options).samples, from_array.samples)
+    batch = restore(torch.rand(2, 1, 8, 8), sigma_0=0.1, samples=2, nfe=8)
+    assert batch.samples.shape == (2, 2, 1, 8, 8)
+
+
+def test_an_operator_may_be_given_with_a_photo():
+    operator = make_operator("deblur_uniform", (1, 8, 8), width=3)
+    assert (
+        restore(np.zeros((8, 8), np.float32), operator=operator, sigma_0=0.1, samples=1, nfe=8).problem.sigma_0 == 0.1
+    )
+    with pytest.raises(ValueError, match="is not a measurement of Deblurring"):
+        restore(np.zeros((8, 9), np.float32), operator=operator, sigma_0=0.1)
+
+
+def test_alpha_of_a_photo_is_kept():
+    values = np.full((8, 8, 4), 128, np.uint8)
+    result = restore(Image.fromarray(values), "gaussian", operator="sr2", sigma_0=0.1, samples=2, nfe=8)
+    assert result.alpha.shape == (1, 1, 16, 16)
+    assert result.alpha.unique().tolist() == pytest.approx([128 / 255])
+
+
+def test_unknown_noise_is_estimated_and_a_guess_warned_about():
+    random = torch.Generator().manual_seed(0)
+    noisy = 0.5 + 0.1 * torch.randn(1, 96, 96, generator=random)
+    result = restore(noisy, "gaussian", samples=1, nfe=8)
+    assert result.problem.sigma_0 == pytest.approx(0.1, rel=0.05)
+    assert "wavelets" in result.settings["noise"]
+    with pytest.warns(UserWarning, match="a guess"):
+        restore(noisy[:, :8, :8], "gaussian", samples=1, nfe=8)
+
+
+def test_a_problem_knows_its_noise(result, prior):
+    with pytest.raises(ValueError, match="leave both out"):
+        restore(result.problem, prior, sigma_0=0.1)
+    with pytest.raises(ValueError, match="a number or auto"):
+        restore(np.zeros((8, 8)), sigma_0="much")
+
+
+def test_arrays_and_labelled_arrays(result):
+    assert np.array_equal(result.to_numpy(), result.samples.numpy())
+    pytest.importorskip("xarray")
+    dataset = result.to_xarray()
+    assert dataset["samples"].dims == ("sample", "image", "channel", "row", "column")
+    np.testing.assert_allclose(dataset["samples"].mean("sample"), dataset["mean"], atol=1e-6)
+    np.testing.assert_allclose(dataset["samples"].std("sample", ddof=1), dataset["std"], atol=1e-6)
+    assert dataset.attrs["sigma_0"] == 0.1
+    assert json.loads(dataset.attrs["settings"]) == result.settings
+
+
+def test_without_xarray_the_extra_is_named(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ValueError, match=r"snips\[xarray\]"):
+        result.to_xarray()
+
+
+def test_interrupted_sampling_hands_over_what_is_finished(result, prior):
+    def stop(info):
+        if info.step == 2 * 10 + 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        restore(result.problem, prior, samples=3, seed=5, on_step=stop, chunk=2, **QUICK)
+    finished = caught.value.finished
+    assert finished.settings["interrupted"] == "2 of 3"
+    torch.testing.assert_close(finished.samples, result.samples[:2])
+    with pytest.raises(Interrupted) as caught:
+        restore(result.problem, prior, samples=3, seed=5, on_step=stop, **{**QUICK, "tau": 3})
+    assert caught.value.finished is None

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from snips import storage
+from snips.arrays import load_npy, load_npz, npz_names
 from snips.images import load_image, to_picture
-from snips.operators import Inpainting
-from snips.problems import InverseProblem, make_operator
+from snips.photo_problems import pose, simulate
+from snips.photos import load_photo
+from snips.problems import InverseProblem
 from snips.report import is_picture
 
 
@@ -44,55 +46,38 @@ def _save_picture(problem: InverseProblem, path: Path) -> None:
 def load_measurement(path: Path) -> InverseProblem:
     """Read an .npz that `save_measurement` wrote."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            tensors = {name: torch.from_numpy(stored[name]) for name in stored.files if name != "description"}
-            description = json.loads(str(stored["description"]))
+        stored = load_npz(path)
+        description = json.loads(str(stored.pop("description")))
+        tensors = {name: torch.from_numpy(value) for name, value in stored.items()}
         recipe, y, sigma_0 = description["operator"], tensors["y"], description["sigma_0"]
-    except Exception as error:  # a damaged archive fails in many ways
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a measurement written by `snips degrade`: {error}") from error
     return InverseProblem(storage.recipe_from_json(recipe, tensors), y, sigma_0)
 
 
+def is_measurement(path: Path) -> bool:
+    """An .npz with more than one array: it describes its operator, or is refused as one that should."""
+    return path.suffix.lower() == ".npz" and path.is_file() and len(npz_names(path)) != 1
+
+
 def measure(path: Path, name: str, sigma_0: float, seed: int, options: dict[str, Any]) -> InverseProblem:
     """Take the image file as the truth and simulate a measurement of it."""
-    x = load_image(path)
-    return InverseProblem.simulate(make_operator(name, tuple(x.shape[1:]), **options), x, sigma_0, seed)
+    return simulate(load_photo(path), name, sigma_0, seed, options).problem
 
 
 def as_measurement(path: Path, name: str, sigma_0: float, options: dict[str, Any]) -> InverseProblem:
     """Take the image file itself as y."""
-    picture = load_image(path)
-    operator = make_operator(name, restored_shape(name, tuple(picture.shape[1:])), **options)
-    y = operator(picture) if isinstance(operator, Inpainting) else picture
-    if tuple(y.shape[1:]) != operator.measurement_shape:
-        raise ValueError(
-            f"a picture of shape {tuple(y.shape[1:])} is not a measurement of {name}, whose shape is "
-            f"{operator.measurement_shape}: make one with `snips degrade`, or degrade a clean image with --simulate"
-        )
-    return InverseProblem(operator, y, sigma_0)
-
-
-ENLARGED = {"sr2": 2, "sr4": 4}
-
-
-def restored_shape(name: str, picture: tuple[int, ...]) -> tuple[int, int, int]:
-    """The shape of the image whose measurement is a picture of this shape."""
-    channels, height, width = picture
-    factor = ENLARGED.get(name, 1)
-    return 3 if name == "colorize" else channels, height * factor, width * factor
+    return pose(load_photo(path), name, sigma_0, options).problem
 
 
 def load_array(path: Path) -> Tensor:
-    """A mask or a kernel: .npy as it is, an image as grey values in [0, 1]."""
-    if path.suffix != ".npy":
+    """A mask, a kernel or a matrix: .npy as it is, an image as grey values in [0, 1]."""
+    if path.suffix.lower() != ".npy":
         return load_image(path).mean((0, 1))
-    try:
-        array = torch.from_numpy(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError, TypeError) as error:
-        raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from error
-    if array.is_complex() or not torch.isfinite(array).all():
+    array = load_npy(path)
+    if array.dtype.kind not in "buif" or not np.isfinite(array).all():
         raise ValueError(f"{path} must hold real and finite numbers")
-    return array.to(torch.float64)
+    return torch.from_numpy(array.astype(np.float64))
 
 
 def entries(problem: InverseProblem) -> str:

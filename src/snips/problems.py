@@ -18,6 +18,7 @@ from snips.operators import (
     CompressiveSensing,
     Deblurring,
     Denoising,
+    Dense,
     FourierSampling,
     Inpainting,
     LinearOperator,
@@ -147,12 +148,22 @@ def _super_resolution(factor: int) -> Callable[..., LinearOperator]:
     return build
 
 
+def _any_super_resolution(image_shape: Shape, factor: int = 2, method: str = "block") -> LinearOperator:
+    return SuperResolution(image_shape, factor, method)
+
+
 def _compressive_sensing(factor: int) -> Callable[..., LinearOperator]:
     def build(image_shape: Shape, seed: int = 0, transform: str = "auto") -> LinearOperator:
         _, height, width = image_shape
         return CompressiveSensing(image_shape, height * width // factor, transform, seed)
 
     return build
+
+
+def _matrix(image_shape: Shape, matrix: Tensor | None = None) -> LinearOperator:
+    if matrix is None:
+        raise ValueError("matrix needs the option matrix: an (M, N) array of numbers")
+    return Dense(matrix, image_shape)
 
 
 def _mri(
@@ -177,11 +188,13 @@ PROBLEMS: dict[str, ProblemEntry] = {
     "deblur_kernel": ProblemEntry(_deblur_kernel, "any 2-D kernel, circular", "kernel"),
     "sr2": ProblemEntry(_super_resolution(2), "2x larger, from block averages", "method='block'"),
     "sr4": ProblemEntry(_super_resolution(4), "4x larger, from block averages", "method='block'"),
+    "sr": ProblemEntry(_any_super_resolution, "larger by any whole factor", "factor=2, method='block'"),
     "cs4": ProblemEntry(_compressive_sensing(4), "from 25 % random projections", "seed=0, transform='auto'"),
     "cs8": ProblemEntry(_compressive_sensing(8), "from 12.5 % random projections", "seed=0, transform='auto'"),
     "cs16": ProblemEntry(_compressive_sensing(16), "from 6.25 % random projections", "seed=0, transform='auto'"),
     "colorize": ProblemEntry(Colorization, "colours from luminance", "weights"),
     "mri": ProblemEntry(_mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask"),
+    "matrix": ProblemEntry(_matrix, "any matrix, of each channel or of all", "matrix"),
 }
 
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import html
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from snips import storage
-from snips.metrics import Faithfulness, faithfulness, psnr
+from snips import labelled, storage
+from snips.finished import FinishedChains
+from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.names import unknown_name
+from snips.operators import LinearOperator
+from snips.photo_problems import AUTO, PhotoProblem, pose
+from snips.photos import as_photo
 from snips.priors.base import Prior
+from snips.priors.choice import choose_prior, prior_for
 from snips.problems import InverseProblem
-from snips.report import comparison_grid
+from snips.report import comparison_grid, data_uri
 from snips.samplers import fast, langevin
-from snips.samplers.base import OnStep
+from snips.samplers.base import OnStep, check_count
 
+if TYPE_CHECKING:
+    from PIL import Image
+
+SMALLEST_SSIM = 5  # SSIM's window needs larger images
 SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin}
 
 
@@ -30,6 +42,7 @@ class Restoration:
     problem: InverseProblem
     samples: Tensor  # (K, B, C, H, W), not clamped
     settings: dict[str, Any] = field(default_factory=dict)  # sampler, options, seed, prior, seconds
+    alpha: Tensor | None = None  # (B, 1, H, W): the transparency of the photo, at the size of the samples
 
     @property
     def mean(self) -> Tensor:
@@ -54,9 +67,25 @@ class Restoration:
         clamped = self.samples.clamp(0, 1)
         return psnr(clamped, self.problem.truth), psnr(clamped.mean(0), self.problem.truth)
 
-    def grid(self):
+    def ssim(self) -> tuple[Tensor, Tensor] | None:
+        """SSIM of each sample (K, B) and of their mean (B,); None without a truth, or for tiny images."""
+        truth = self.problem.truth
+        if truth is None or min(truth.shape[-2:]) <= SMALLEST_SSIM:
+            return None
+        clamped = self.samples.clamp(0, 1)
+        return torch.stack([ssim(x, truth) for x in clamped]), ssim(clamped.mean(0), truth)
+
+    def grid(self) -> Image.Image:
         """The paper's comparison grid as a PIL image."""
         return comparison_grid(self.problem, self.samples)
+
+    def to_numpy(self) -> np.ndarray:
+        """The samples as an array (K, B, C, H, W)."""
+        return self.samples.detach().cpu().numpy()
+
+    def to_xarray(self) -> Any:
+        """An xarray.Dataset: samples, mean, std, and truth where known, with named axes (extra `xarray`)."""
+        return labelled.to_dataset(self)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write pictures, samples.safetensors and result.json; an existing folder only with force=True."""
@@ -74,6 +103,8 @@ class Restoration:
         ]
         if (scores := self.psnr()) is not None:
             lines.append(f"PSNR {scores[0].mean():.2f} dB (samples), {scores[1].mean():.2f} dB (their mean)")
+        if (similar := self.ssim()) is not None:
+            lines.append(f"SSIM {similar[0].mean():.3f} (samples), {similar[1].mean():.3f} (their mean)")
         verdict = self.faithfulness()
         if verdict.faithful is not None and verdict.std_ratio is not None:
             share = f"{int(verdict.faithful.sum())} of {verdict.faithful.numel()} samples"
@@ -82,13 +113,23 @@ class Restoration:
 
     def _repr_html_(self) -> str:
         """In a notebook: the comparison grid under the summary."""
-        return f"<pre>{self!r}</pre><img src='data:image/png;base64,{storage.png_base64(self.grid())}'/>"
+        return f"<pre>{html.escape(repr(self))}</pre><img src='{data_uri(self.grid())}'/>"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Sampling was stopped by Ctrl-C; `finished` holds the samples that were complete, or None."""
+
+    def __init__(self, finished: Restoration | None) -> None:
+        super().__init__("sampling was interrupted")
+        self.finished = finished
 
 
 def restore(
-    problem: InverseProblem,
-    prior: Prior,
+    problem: InverseProblem | Image.Image | np.ndarray | Tensor,
+    prior: Prior | str | None = None,
     *,
+    operator: str | LinearOperator | None = None,
+    sigma_0: float | str | None = None,
     sampler: str = "fast",
     samples: int = 8,
     seed: int = 0,
@@ -98,23 +139,63 @@ def restore(
     """Draw samples of p(x | y).
 
     Args:
-        problem: the measurement, its operator and noise level.
-        prior: a denoiser on the device of the measurement.
+        problem: the measurement with its operator and noise level; or a photo that is the measurement, see `as_photo`.
+        prior: a denoiser on the device of the measurement, or its name; the fitting bundled one where not given.
+        operator: with a photo, a problem by name or its operator; "denoise" by default.
+        sigma_0: with a photo, its noise; "auto", the default, estimates it and warns where that is a guess.
         sampler: a name in `SAMPLERS`; its further arguments are `sampler_options`.
         samples: K samples for each image.
         seed: the same seed gives the same samples.
         on_step: called after each step with a `StepInfo`; raise from it to cancel.
+
+    Ctrl-C raises `Interrupted`, which holds the samples of all finished chunks.
     """
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    check_count("samples", samples)
+    posed = _posed(problem, operator, sigma_0)
+    task, denoiser = posed.problem, _denoiser(prior, posed.problem)
     started = time.perf_counter()
-    drawn = SAMPLERS[sampler](problem, prior, samples=samples, seed=seed, on_step=on_step, **sampler_options)
-    settings = {
-        "sampler": sampler,
-        "sampler_options": sampler_options,
-        "seed": seed,
-        "prior": getattr(prior, "name", "") or type(prior).__name__,
-        "seconds": round(time.perf_counter() - started, 3),
-        "threads": torch.get_num_threads(),
-    }
-    return Restoration(problem, drawn, storage.plain(settings))
+    finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step)
+
+    def result(drawn: Tensor, **more: Any) -> Restoration:
+        settings = {
+            "sampler": sampler,
+            "sampler_options": sampler_options,
+            "seed": seed,
+            "prior": denoiser.name or type(denoiser).__name__,
+            "seconds": round(time.perf_counter() - started, 3),
+            "threads": torch.get_num_threads(),
+            **({"noise": str(posed.noise)} if posed.noise else {}),
+            **more,
+        }
+        return Restoration(task, drawn, storage.plain(settings), posed.alpha)
+
+    try:
+        return result(
+            SAMPLERS[sampler](task, denoiser, samples=samples, seed=seed, on_step=finished, **sampler_options)
+        )
+    except KeyboardInterrupt as stop:
+        kept = finished.samples()
+        raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
+
+
+def _posed(problem: Any, operator: str | LinearOperator | None, sigma_0: float | str | None) -> PhotoProblem:
+    if isinstance(problem, InverseProblem):
+        if operator is not None or sigma_0 is not None:
+            raise ValueError(
+                "an InverseProblem knows its operator and sigma_0: leave both out, or give the photo alone"
+            )
+        return PhotoProblem(problem)
+    sigma_0 = AUTO if sigma_0 is None else sigma_0
+    posed = pose(as_photo(problem), "denoise" if operator is None else operator, sigma_0, {})
+    if posed.noise is not None and posed.noise.doubt:
+        warnings.warn(str(posed.noise), stacklevel=3)
+    return posed
+
+
+def _denoiser(prior: Prior | str | None, problem: InverseProblem) -> Prior:
+    if isinstance(prior, Prior):
+        return prior
+    shape = problem.operator.image_shape
+    return prior_for(choose_prior(shape).name if prior is None else prior, shape).to(problem.y.device)

@@ -35,6 +35,11 @@ DENSITY = 2.0  # how dense
 CALLS_PER_LEVEL = 3  # on average
 
 
+def check_calls(nfe: int) -> None:
+    if nfe < FEWEST_CALLS:
+        raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
+
+
 def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     """The noise level of each of nfe calls of the denoiser; a level that is repeated is corrected there.
 
@@ -45,8 +50,7 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
         spread: the largest standard deviation that y may leave open; the plan starts at three times that.
         shown: sigma_0 / s_max, below which no measured coordinate is hidden; infinite where nothing is measured.
     """
-    if nfe < FEWEST_CALLS:
-        raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
+    check_calls(nfe)
     last = min(FINE, max(shown / 2, FINEST))
     first = max(3 * spread, 4 * last)
     levels = dense_around(first, last, shown, max(2, nfe // CALLS_PER_LEVEL))

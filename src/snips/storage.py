@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import math
 import os
@@ -16,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from PIL import Image
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import snips
-from snips.images import to_picture
 from snips.operators import LinearOperator
 from snips.problems import InverseProblem, make_operator
-from snips.report import STD_SCALE, comparison_grid, degraded_view
+from snips.report.files import OWN_PATTERNS, write_pictures
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
@@ -41,15 +37,19 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
         tensors |= {"samples": restoration.samples, "y": restoration.problem.y}
         if restoration.problem.truth is not None:
             tensors["truth"] = restoration.problem.truth
+        if restoration.alpha is not None:
+            tensors["alpha"] = restoration.alpha
         stored = {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
         (work / "samples.safetensors").write_bytes(to_bytes(stored))
         (work / "result.json").write_text(json.dumps(plain(_description(restoration, recipe)), indent=2) + "\n")
-        _write_pictures(restoration, work)
+        write_pictures(restoration, work)
     return folder
 
 
-def load(folder: Path, operator: LinearOperator | None = None) -> tuple[InverseProblem, Tensor, dict[str, Any]]:
-    """Problem, samples and settings, as `save` found them."""
+def load(
+    folder: Path, operator: LinearOperator | None = None
+) -> tuple[InverseProblem, Tensor, dict[str, Any], Tensor | None]:
+    """Problem, samples, settings and alpha, as `save` found them."""
     try:
         description = json.loads((folder / "result.json").read_text())
         tensors = load_file(folder / "samples.safetensors")
@@ -58,7 +58,7 @@ def load(folder: Path, operator: LinearOperator | None = None) -> tuple[InverseP
     except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise ValueError(f"{folder} does not hold a saved restoration: {error}") from error
     operator = operator or recipe_from_json(recipe, tensors)
-    return InverseProblem(operator, y, sigma_0, tensors.get("truth"), first), samples, settings
+    return InverseProblem(operator, y, sigma_0, tensors.get("truth"), first), samples, settings, tensors.get("alpha")
 
 
 def recipe_to_json(operator: LinearOperator) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
@@ -139,7 +139,7 @@ def new_file(path: Path):
         work.unlink(missing_ok=True)
 
 
-OWN_FILES = ("result.json", "samples.safetensors", "sample_*.png", "mean.png", "std.png", "degraded.png", "grid.png")
+OWN_FILES = ("result.json", "samples.safetensors", *OWN_PATTERNS)
 
 
 def _replace(folder: Path, work: Path) -> None:
@@ -156,7 +156,7 @@ def _replace(folder: Path, work: Path) -> None:
 
 def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dict[str, Any]:
     problem = restoration.problem
-    scores, verdict = restoration.psnr(), restoration.faithfulness()
+    scores, similar, verdict = restoration.psnr(), restoration.ssim(), restoration.faithfulness()
     return {
         "format": FORMAT,
         "sigma_0": problem.sigma_0,
@@ -165,6 +165,7 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
         "operator_repr": repr(problem.operator),
         "settings": restoration.settings,
         "psnr": None if scores is None else {"samples": scores[0], "mean": scores[1]},
+        "ssim": None if similar is None else {"samples": similar[0], "mean": similar[1]},
         "faithfulness": vars(verdict),
         "versions": {
             "snips": snips.__version__,
@@ -172,24 +173,3 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
             "python": platform.python_version(),
         },
     }
-
-
-def _write_pictures(restoration: Restoration, folder: Path) -> None:
-    """One set of PNGs; in a folder for each image where there are several."""
-    samples, degraded = restoration.samples, degraded_view(restoration.problem)
-    for b in range(samples.shape[1]):
-        place = folder if samples.shape[1] == 1 else folder / f"image_{b:03d}"
-        place.mkdir(exist_ok=True)
-        pictures = {f"sample_{k:02d}": samples[k, b] for k in range(len(samples))}
-        pictures |= {"mean": samples[:, b].clamp(0, 1).mean(0), "degraded": degraded[b]}
-        if len(samples) > 1:
-            pictures["std"] = STD_SCALE * restoration.std[b]
-        for name, image in pictures.items():
-            to_picture(image).save(place / f"{name}.png")
-    comparison_grid(restoration.problem, samples).save(folder / "grid.png")
-
-
-def png_base64(picture: Image.Image) -> str:
-    buffer = io.BytesIO()
-    picture.save(buffer, format="PNG")
-    return base64.b64encode(buffer.getvalue()).decode()

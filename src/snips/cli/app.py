@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -13,6 +14,16 @@ import snips
 from snips.allocator import keep_freed_memory
 
 out, err = Console(), Console(stderr=True)
+TYPED = "snips.typed"  # where a context keeps the command
+
+
+def say(text: str) -> None:
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def typed_command(ctx: typer.Context) -> str:
+    """The command that is running, as typed, for people who want to repeat it."""
+    return ctx.meta[TYPED]
 
 
 def one_line(message: str) -> None:
@@ -21,6 +32,12 @@ def one_line(message: str) -> None:
 
 class OneLineErrors(TyperGroup):
     """Bad input ends with one clear line and exit code 2, never with a traceback."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        typed = list(args)  # parsing empties the list
+        ctx = super().make_context(info_name, args, parent, **extra)
+        ctx.meta[TYPED] = shlex.join(["snips", *typed])
+        return ctx
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -1,47 +1,58 @@
-"""Commands: restore, degrade, problems."""
+"""Command: restore."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from snips import measurements, storage
-from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
+from snips import costs, storage
+from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, say, typed_command
+from snips.cli.posing import posed_problem
+from snips.cli.problem_options import (
+    FactorOption,
+    KernelOption,
+    MaskOption,
+    MatrixOption,
+    OptionOption,
+    ProblemOption,
+    RangeOption,
+    read_options,
+    read_range,
+    read_sigma,
+)
 from snips.names import unknown_name
-from snips.priors import Prior, StationaryGaussian, load_prior
-from snips.problems import PROBLEMS, InverseProblem
-from snips.restoration import SAMPLERS, Restoration, restore
+from snips.photo_problems import PhotoProblem
+from snips.priors import Prior
+from snips.priors.choice import choose_prior, misfit, prior_for
+from snips.restoration import SAMPLERS, Interrupted, Restoration, restore
 from snips.samplers import PRESETS
-from snips.schedules import geometric
+from snips.samplers.base import check_count
+from snips.schedules import check_calls, geometric
+from snips.streams import checked_seed
 
-DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
-
-ProblemOption = Annotated[
-    str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
-]
-SigmaOption = Annotated[
-    float | None,
-    typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1]. Default: 0.1."),
-]
-MaskOption = Annotated[Path | None, typer.Option(help="Image or .npy, white or 1 = seen (inpaint, mri).")]
-KernelOption = Annotated[Path | None, typer.Option(help="Image or .npy with the blur's weights (deblur_kernel).")]
-OptionOption = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="An option of the problem, as name=value; repeatable.")
-]
+LARGE = 256 * 256  # pixels; from here on the cost is estimated first
 
 
 @app.command(name="restore")
 def restore_command(
-    image: Annotated[Path, typer.Argument(help="The measurement: an image, or an .npz from `snips degrade`.")],
+    ctx: typer.Context,
+    image: Annotated[Path, typer.Argument(help="The measurement: a picture, .npy, .npz, or from `snips degrade`.")],
     problem: ProblemOption = None,
-    sigma: SigmaOption = None,
+    sigma: Annotated[
+        str | None,
+        typer.Option(
+            "--sigma", "-s", help="The noise's standard deviation, for pixels in [0, 1], or `auto` (default)."
+        ),
+    ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
-    prior: Annotated[str, typer.Option(help="`gaussian`, a name from `snips priors`, or a file.")] = "gaussian",
+    prior: Annotated[
+        str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
+    ] = None,
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
     sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
     nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
@@ -49,110 +60,113 @@ def restore_command(
     levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
     mask: MaskOption = None,
     kernel: KernelOption = None,
+    factor: FactorOption = None,
+    matrix: MatrixOption = None,
+    shape: Annotated[str | None, typer.Option(help="C,H,W of the image, where --matrix leaves it open.")] = None,
+    values: RangeOption = None,
     option: OptionOption = None,
+    chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore a measurement: several sharp samples, their mean, and a map of what is uncertain.
+    """Restore a photo or a measurement: several sharp samples, their mean, and a map of what is uncertain.
 
     Examples:
 
     `snips restore small.png --problem sr4 --sigma 0.05`
+
+    `snips restore scratched.png --mask mask.png`
 
     `snips restore clean.png --problem deblur_uniform --sigma 0.1 --simulate`
 
     `snips restore measured.npz --samples 16 --out results`
     """
     storage.check_target(output, force)
-    task = _problem(image, problem, sigma, simulate, seed, _options(option, mask, kernel))
-    if sampler not in SAMPLERS:
-        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    settings = {"nfe": nfe} if sampler == "fast" else _langevin_options(preset, levels)
-    result = _sample(task, _prior(prior, task), samples, seed, {"sampler": sampler, **settings}, quiet=as_json)
+    settings = _settings(sampler, nfe, preset, levels)
+    check_count("samples", samples)
+    check_count("chunk", 1 if chunk is None else chunk)
+    checked_seed(seed)
+    options = read_options(option, mask, kernel, factor, matrix)
+    posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
+    image_shape = posed.problem.operator.image_shape
+    settings["chunk"] = costs.chosen_chunk(image_shape) if chunk is None else chunk
+    denoiser = _prior(prior, image_shape, quiet=as_json).to(posed.problem.y.device)
+    run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx))
+    _tell(posed, as_json)
+    _tell_cost(run, nfe if sampler == "fast" else len(settings["sigmas"]) * settings["tau"], as_json)
+    try:
+        result, code = run.sample(quiet=as_json), 0
+    except Interrupted as stop:
+        result, code = run.kept(stop), 130
     result.save(output, force=force)
     _report(result, output, as_json)
+    if code:
+        raise typer.Exit(code)
 
 
-@app.command()
-def degrade(
-    image: Annotated[Path, typer.Argument(help="A clean image.")],
-    problem: ProblemOption = None,
-    sigma: SigmaOption = None,
-    mask: MaskOption = None,
-    kernel: KernelOption = None,
-    option: OptionOption = None,
-    seed: SeedOption = 0,
-    output: Annotated[Path, typer.Option("--out", help=".npz keeps all; .png where y is a picture.")] = Path(
-        "measured.npz"
-    ),
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure a clean image with noise, for trying things out.
+@dataclass(frozen=True)
+class _Run:
+    """All that sampling needs."""
 
-    Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
-    """
-    options = _options(option, mask, kernel)
-    problem, sigma = problem or DEFAULT_PROBLEM, DEFAULT_SIGMA if sigma is None else sigma
-    task = measurements.measure(image, problem, sigma, seed, options)
-    measurements.save_measurement(task, output, force)
-    shape = list(task.operator.measurement_shape)
-    if as_json:
-        print(json.dumps({"file": str(output), "problem": problem, "sigma_0": sigma, "measurement_shape": shape}))
-    else:
-        _say(f"{output}: {measurements.entries(task)}, sigma_0 = {sigma:g}")
+    posed: PhotoProblem
+    prior: Prior
+    sampler: str
+    samples: int
+    seed: int
+    settings: dict[str, Any]
+    command: str
 
+    def sample(self, quiet: bool) -> Restoration:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+            bar = progress.add_task("sampling", total=None)
+            result = restore(
+                self.posed.problem,
+                self.prior,
+                sampler=self.sampler,
+                samples=self.samples,
+                seed=self.seed,
+                on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
+                **self.settings,
+            )
+        return self._with_origin(result)
 
-@app.command()
-def problems(as_json: JsonOption = False) -> None:
-    """List the problems by name."""
-    if as_json:
-        print(json.dumps({name: {"summary": e.summary, "options": e.options} for name, e in PROBLEMS.items()}))
-        return
-    table = Table("name", "what it does", "options")
-    for name, entry in PROBLEMS.items():
-        table.add_row(name, entry.summary, entry.options)
-    out.print(table)
+    def kept(self, stop: Interrupted) -> Restoration:
+        """The samples that were finished when Ctrl-C came."""
+        if stop.finished is None:
+            _note("stopped before a sample was finished: nothing is written", quiet=False)
+            raise typer.Exit(130)
+        _note(f"stopped; {stop.finished.settings['interrupted']} samples were finished and are kept", quiet=False)
+        return self._with_origin(stop.finished)
 
-
-def _options(pairs: list[str] | None, mask: Path | None, kernel: Path | None) -> dict[str, Any]:
-    """name=value with the value as JSON where it is, else as text; arrays from files."""
-    options: dict[str, Any] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals or name in ("name", "image_shape"):
-            raise ValueError(f"--option takes name=value with an option of the problem, not {pair!r}")
-        try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name] = value
-    if mask is not None:
-        options["mask"] = measurements.load_array(mask) >= 0.5
-    if kernel is not None:
-        weights = measurements.load_array(kernel)
-        options["kernel"] = weights / weights.sum() if weights.sum() != 0 else weights
-    return options
+    def _with_origin(self, result: Restoration) -> Restoration:
+        """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""
+        origin = {"command": self.command, "notes": list(self.posed.notes)}
+        origin |= {"noise": str(self.posed.noise)} if self.posed.noise else {}
+        return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
 
 
-def _problem(
-    image: Path, name: str | None, sigma: float | None, simulate: bool, seed: int, options: dict[str, Any]
-) -> InverseProblem:
-    if image.suffix == ".npz":
-        if name is not None or sigma is not None or options or simulate:
-            raise ValueError(f"{image} knows its problem and noise: leave out --problem, --sigma and the like")
-        return measurements.load_measurement(image)
-    name, sigma = name or DEFAULT_PROBLEM, DEFAULT_SIGMA if sigma is None else sigma
-    if simulate:
-        return measurements.measure(image, name, sigma, seed, options)
-    return measurements.as_measurement(image, name, sigma, options)
+def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> Prior:
+    """The prior by name, or the one that fits; what is used and what to expect of it is said."""
+    if name is None:
+        name, reason = choose_prior(image_shape)
+        _note(f"prior: {name} ({reason})", quiet)
+    prior = prior_for(name, image_shape)
+    if warning := misfit(prior, image_shape):
+        _note(f"warning: {warning}", quiet=False)
+    return prior
 
 
-def _prior(name: str, problem: InverseProblem) -> Prior:
-    if name == "gaussian":
-        return StationaryGaussian.natural(problem.operator.image_shape)
-    return load_prior(name).to(problem.y.device)
+def _settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
+    """The sampler's options, checked before anything is said or computed."""
+    if sampler not in SAMPLERS:
+        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    if sampler != "fast":
+        return _langevin_options(preset, levels)
+    check_calls(nfe)
+    return {"nfe": nfe}
 
 
 def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
@@ -163,29 +177,34 @@ def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
     return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
 
 
-def _sample(
-    problem: InverseProblem, prior: Prior, samples: int, seed: int, options: dict[str, Any], quiet: bool
-) -> Restoration:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
-        bar = progress.add_task("sampling", total=None)
-        return restore(
-            problem,
-            prior,
-            samples=samples,
-            seed=seed,
-            on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
-            **options,
-        )
+def _tell(posed: PhotoProblem, quiet: bool) -> None:
+    """What was done to the values and where sigma_0 comes from; a guess is a warning, which is always shown."""
+    for note in posed.notes:
+        _note(note, quiet)
+    if posed.noise is not None:
+        _note(f"warning: {posed.noise}" if posed.noise.doubt else str(posed.noise), quiet and not posed.noise.doubt)
+
+
+def _tell_cost(run: _Run, calls: int, quiet: bool) -> None:
+    """One line before a long run; what does not fit into memory is refused."""
+    _, height, width = run.posed.problem.operator.image_shape
+    if height * width < LARGE:
+        return
+    chunk = run.settings["chunk"]
+    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, calls, run.samples, chunk)
+    if cost is not None:
+        _note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
+        costs.check_cost(cost, chunk)
+
+
+def _note(text: str, quiet: bool) -> None:
+    if not quiet:
+        err.print(f"snips: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _report(result: Restoration, folder: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"folder": str(folder), **json.loads((folder / "result.json").read_text())}))
         return
-    _say(repr(result))
-    _say(f"pictures in {folder}: grid.png shows all; sample_*.png, mean.png, std.png")
-
-
-def _say(text: str) -> None:
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    say(repr(result))
+    say(f"{folder / 'report.html'} shows all; beside it sample_*.png, mean.png, std_map.png, grid.png, samples.webp")

@@ -13,6 +13,7 @@ from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
 GAP = 4
+LARGEST = 384  # pixels; larger pictures are shrunk in the grid, they are saved beside it
 
 
 def degraded_view(problem: InverseProblem) -> Tensor:
@@ -43,7 +44,15 @@ def comparison_grid(problem: InverseProblem, samples: Tensor, scale: int | None 
 
 def _tile(image: Tensor, size: tuple[int, int]) -> Image.Image:
     """Enlarged without smoothing, so that pixels stay visible; a low-resolution y fills the same space."""
-    return to_picture(F.interpolate(image[None].float(), size=size, mode="nearest-exact")[0])
+    shown = fitted(size, LARGEST)
+    mode = "area" if shown[0] < image.shape[-2] else "nearest-exact"
+    return to_picture(F.interpolate(image[None].float(), size=shown, mode=mode)[0])
+
+
+def fitted(size: tuple[int, int], largest: int) -> tuple[int, int]:
+    """A size of the same aspect whose sides do not exceed `largest`."""
+    shrink = min(1.0, largest / max(size))
+    return max(1, round(size[0] * shrink)), max(1, round(size[1] * shrink))
 
 
 def _assemble(tiles: list[list[Image.Image]], names: list[str]) -> Image.Image:

@@ -1,0 +1,78 @@
+"""Commands: degrade, problems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from snips import measurements
+from snips.cli.app import ForceOption, JsonOption, SeedOption, app, out, say
+from snips.cli.problem_options import (
+    DEFAULT_SIGMA,
+    FactorOption,
+    KernelOption,
+    MaskOption,
+    MatrixOption,
+    OptionOption,
+    ProblemOption,
+    RangeOption,
+    problem_name,
+    read_options,
+    read_range,
+    read_sigma,
+)
+from snips.photo_problems import simulate
+from snips.photos import load_photo
+from snips.problems import PROBLEMS
+
+
+@app.command()
+def degrade(
+    image: Annotated[Path, typer.Argument(help="A clean image.")],
+    problem: ProblemOption = None,
+    sigma: Annotated[
+        str, typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1].")
+    ] = str(DEFAULT_SIGMA),
+    mask: MaskOption = None,
+    kernel: KernelOption = None,
+    factor: FactorOption = None,
+    matrix: MatrixOption = None,
+    values: RangeOption = None,
+    option: OptionOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[Path, typer.Option("--out", help=".npz keeps all; .png where y is a picture.")] = Path(
+        "measured.npz"
+    ),
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a clean image with noise, for trying things out.
+
+    Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
+    """
+    options = read_options(option, mask, kernel, factor, matrix)
+    name, level = problem_name(problem, options), read_sigma(sigma) or 0.0
+    task = simulate(load_photo(image, read_range(values)), name, level, seed, options).problem
+    measurements.save_measurement(task, output, force)
+    shape = list(task.operator.measurement_shape)
+    if as_json:
+        facts = {"file": str(output), "problem": name, "sigma_0": task.sigma_0, "measurement_shape": shape}
+        print(json.dumps(facts))
+    else:
+        say(f"{output}: {measurements.entries(task)}, sigma_0 = {task.sigma_0:g}")
+
+
+@app.command()
+def problems(as_json: JsonOption = False) -> None:
+    """List the problems by name."""
+    if as_json:
+        print(json.dumps({name: {"summary": e.summary, "options": e.options} for name, e in PROBLEMS.items()}))
+        return
+    table = Table("name", "what it does", "options")
+    for name, entry in PROBLEMS.items():
+        table.add_row(name, entry.summary, entry.options)
+    out.print(table)

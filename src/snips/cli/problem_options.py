@@ -1,0 +1,111 @@
+"""What all commands that pose a problem share: its options as typed, read and checked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from torch import Tensor
+
+from snips import measurements
+from snips.photo_problems import AUTO
+from snips.photos import ValueRange, checked_range
+
+DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+
+ProblemOption = Annotated[
+    str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
+]
+MaskOption = Annotated[Path | None, typer.Option(help="Image or .npy, white or 1 = seen (inpaint, mri).")]
+KernelOption = Annotated[Path | None, typer.Option(help="Image or .npy with the blur's weights (deblur_kernel).")]
+FactorOption = Annotated[int | None, typer.Option(help="How much larger the image shall become (sr).")]
+MatrixOption = Annotated[Path | None, typer.Option(help=".npy with H of shape (M, N) (matrix).")]
+RangeOption = Annotated[
+    str | None, typer.Option("--range", help="Which values are black and white, as 0,4095; for .npy, .npz and TIFF.")
+]
+OptionOption = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="An option of the problem, as name=value; repeatable.")
+]
+
+# An option from a file names its problem, so that --problem may be left out.
+IMPLIED = {"mask": "inpaint", "kernel": "deblur_kernel", "factor": "sr", "matrix": "matrix"}
+
+
+def read_options(
+    pairs: list[str] | None, mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None
+) -> dict[str, Any]:
+    """name=value with the value as JSON where it is, else as text; arrays from files."""
+    options: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or name in ("name", "image_shape"):
+            raise ValueError(f"--option takes name=value with an option of the problem, not {pair!r}")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    if mask is not None:
+        options["mask"] = measurements.load_array(mask) >= 0.5
+    if kernel is not None:
+        options["kernel"] = _read_kernel(kernel)
+    if factor is not None:
+        options["factor"] = factor
+    if matrix is not None:
+        options["matrix"] = measurements.load_array(matrix)
+    return options
+
+
+def _read_kernel(path: Path) -> Tensor:
+    """Weights that sum to 1, so that the blur keeps the brightness."""
+    weights = measurements.load_array(path)
+    total = weights.sum()
+    if abs(total) <= 1e-6 * weights.abs().sum():
+        raise ValueError(
+            f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
+        )
+    return weights / total
+
+
+def problem_name(given: str | None, options: dict[str, Any]) -> str:
+    """As given, or as implied by --mask, --kernel, --factor or --matrix."""
+    implied = [name for option, name in IMPLIED.items() if option in options]
+    return given or (implied[0] if implied else DEFAULT_PROBLEM)
+
+
+def read_sigma(text: str | None) -> float | str | None:
+    """A number in units of pixels in [0, 1], or "auto". One that is meant for 0 to 255 is asked about."""
+    if text is None or text.strip().lower() == AUTO:
+        return text and AUTO
+    try:
+        sigma = float(text)
+    except ValueError:
+        raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
+    if 1 < sigma <= 255:
+        return _asked(sigma)
+    return sigma
+
+
+def _asked(sigma: float) -> float:
+    meant = sigma / 255
+    told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
+    if sys.stdin.isatty() and typer.confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?", err=True):
+        return meant
+    raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
+
+
+def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, ...]:
+    """A list such as 3,64,64."""
+    try:
+        numbers = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count:
+        raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
+    return numbers
+
+
+def read_range(text: str | None) -> ValueRange | None:
+    return None if text is None else checked_range(*read_numbers("--range", text, 2, float))

@@ -1,0 +1,126 @@
+"""What a restoration will take, measured by a short trial before the long run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from snips.operators.base import available_memory
+from snips.priors.base import Prior
+from snips.problems import InverseProblem
+from snips.restoration import SAMPLERS
+from snips.schedules import FEWEST_CALLS
+
+CROP = 512  # pixels; a larger image's memory is first extrapolated from a crop of this side
+CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
+# For each sampler the options of its shortest run, and how many calls that makes.
+TRIALS: dict[str, tuple[dict[str, Any], int]] = {
+    "fast": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
+    "langevin": ({"sigmas": torch.tensor([1.0]), "tau": 1}, 1),
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds and bytes of main memory beyond what is in use now; bytes are None where the system does not tell."""
+
+    seconds: float
+    bytes: int | None
+
+    def __str__(self) -> str:
+        memory = "" if self.bytes is None else f" and {self.bytes / 2**30:.2g} GiB of memory"
+        return f"about {duration(self.seconds)}{memory}"
+
+
+def duration(seconds: float) -> str:
+    """For people: 40 seconds, 5 minutes, 2.5 hours."""
+    for limit, unit, name in ((90, 1, "seconds"), (5400, 60, "minutes"), (math.inf, 3600, "hours")):
+        if seconds < limit:
+            return f"{max(1, round(seconds / unit))} {name}" if unit < 3600 else f"{seconds / unit:.1f} {name}"
+    raise AssertionError("unreachable")
+
+
+def chosen_chunk(image_shape: tuple[int, int, int]) -> int:
+    """Chains at a time: few, so that memory is bounded and finished samples exist early; a matter of shape alone."""
+    return max(1, CHUNK_PIXELS // (image_shape[1] * image_shape[2]))
+
+
+def estimate_cost(
+    problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int
+) -> Cost | None:
+    """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest; None without a trial."""
+    if sampler not in TRIALS:
+        return None
+    options, trial_calls = TRIALS[sampler]
+    _check_crop(problem, prior)
+    with peak_memory() as memory:
+        started = time.perf_counter()
+        SAMPLERS[sampler](problem[0], prior, samples=1, **options)
+        seconds = time.perf_counter() - started
+    results = (
+        4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)
+    )  # and what is made of them
+    needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + results
+    return Cost(seconds / trial_calls * calls * chains, needed)
+
+
+def check_cost(cost: Cost, chunk: int) -> None:
+    """Refuse what will not fit into memory, before the work and not in the midst of it."""
+    free = available_memory()
+    if cost.bytes is None or cost.bytes <= free:
+        return
+    advice = "take fewer chains at a time with --chunk 1" if chunk > 1 else "crop the image, or take fewer samples"
+    raise ValueError(
+        f"this needs {cost.bytes / 2**30:.1f} GiB of memory, but {free / 2**30:.1f} GiB are free: {advice}"
+    )
+
+
+def _check_crop(problem: InverseProblem, prior: Prior) -> None:
+    """The trial itself must fit: extrapolate one call of the denoiser from a crop, where the prior takes any size."""
+    channels, height, width = problem.operator.image_shape
+    if height * width <= CROP**2 or hasattr(prior, "image_shape"):
+        return
+    crop = problem.y.new_full((1, channels, min(CROP, height), min(CROP, width)), 0.5)
+    with peak_memory() as memory, torch.no_grad():
+        prior.denoise(crop, 1.0)
+    if memory.bytes is not None:
+        share = height * width / (crop.shape[-2] * crop.shape[-1])
+        check_cost(Cost(0, int(memory.bytes * share)), chunk=1)
+
+
+@dataclass
+class PeakMemory:
+    """How far the memory of this process rose; `bytes` is known when the block has ended."""
+
+    bytes: int | None = field(default=None)
+
+
+@contextmanager
+def peak_memory() -> Iterator[PeakMemory]:
+    """Measure the peak of resident memory, on Linux, where a process may reset its own high-water mark."""
+    measured = PeakMemory()
+    before = _reset_peak()
+    yield measured
+    if before is not None:
+        measured.bytes = max(0, _status("VmHWM") - before)
+
+
+def _reset_peak() -> int | None:
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        return _status("VmRSS")
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _status(name: str) -> int:
+    with open("/proc/self/status") as lines:
+        fields = dict(line.split(":", 1) for line in lines)
+    return int(fields[name].split()[0]) * 1024

@@ -1,0 +1,151 @@
+"""Image files to arrays (1, H, W, C) of their own integers, through Pillow; anything doubtful is refused."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageCms, ImageOps
+
+MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
+FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
+WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # modes with 16 bits, and 32 that may hold 16
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the pixels alone do not tell."""
+
+    alpha: bool = False  # the last channel is transparency
+    lossy: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def decode_file(path: Path) -> tuple[np.ndarray, Origin]:
+    """The pixels of an image file, upright."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged files, which fail anyway, and of sizes, checked below
+            with Image.open(path, formats=FORMATS) as opened:
+                _check(opened)
+                low = _low_bytes(path, opened)
+                return decode(opened, low)
+    except Image.DecompressionBombError:
+        raise ValueError(f"{path} has far more than the {MAX_PIXELS:,} pixels that are read: crop it first") from None
+    except _Refused as error:
+        raise ValueError(f"{path} {error}") from None
+    except Exception as error:  # decoders of damaged files fail in many ways
+        reason = " ".join(str(error).replace(str(path), "it").split())[:200] or type(error).__name__
+        raise ValueError(f"{path} cannot be read as an image ({reason}): is it damaged, or not an image?") from error
+
+
+class _Refused(ValueError):
+    """A file that is whole, but not what is asked for."""
+
+
+def check_size(width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise _Refused(f"has {width} x {height} pixels; at most {MAX_PIXELS:,} are read: crop it first")
+
+
+def _check(image: Image.Image) -> None:
+    check_size(*image.size)
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":  # cameras store a preview beside the photo as MPO
+        raise _Refused(f"has {frames} frames or pages: save the one you mean as a PNG")
+    tags = getattr(image, "tag_v2", {})
+    if tags.get(284) == 2 and any(bits > 8 for bits in tags.get(258, ())):
+        raise _Refused("stores 16-bit colours in separate planes, which Pillow misreads: save it as PNG")
+
+
+def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:
+    """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
+    lossy = image.format in ("JPEG", "MPO")
+    profile, raw = image.info.get("icc_profile"), _raw_mode(image)
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode in WIDE:
+        return _grey(_sixteen_bits(np.asarray(upright))), Origin(lossy=lossy)
+    if upright.mode == "F":
+        return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
+    converted, notes = _to_known_mode(upright, profile, raw)
+    values = np.asarray(converted)
+    if low is not None:
+        values = values.astype(np.uint16) * 256 + np.asarray(ImageOps.exif_transpose(low))
+    values = values[..., None] if values.ndim == 2 else values
+    return values[None], Origin(converted.mode in ("LA", "RGBA"), lossy, notes)
+
+
+def _grey(values: np.ndarray) -> np.ndarray:
+    return values[None, ..., None]
+
+
+def _sixteen_bits(values: np.ndarray) -> np.ndarray:
+    """As uint16 where they fit; 32-bit integers stay, as only their owner knows which of them is white."""
+    return values.astype(np.uint16) if values.min() >= 0 and values.max() <= 65535 else values
+
+
+def _to_known_mode(image: Image.Image, profile: bytes | None, raw: str) -> tuple[Image.Image, tuple[str, ...]]:
+    if image.mode == "CMYK":
+        return _from_cmyk(image, profile)
+    if raw == "LA;16B":
+        return image.convert("LA"), ("16-bit grey with transparency is read with 8 bits",)
+    if image.mode == "1":
+        return image.convert("L"), ()
+    if image.mode in ("L", "RGB") and "transparency" in image.info:
+        return image.convert("LA" if image.mode == "L" else "RGBA"), ()
+    if image.mode in ("L", "LA", "RGB", "RGBA"):
+        return image, ()
+    if image.mode in ("P", "PA", "La", "RGBa", "RGBX"):
+        transparent = image.mode in ("PA", "La", "RGBa") or "transparency" in image.info
+        return image.convert("LA" if image.mode == "La" else "RGBA" if transparent else "RGB"), ()
+    return image.convert("RGB"), (f"colours are converted from {image.mode} to RGB",)
+
+
+def _from_cmyk(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, tuple[str, ...]]:
+    """Ink to light: by the file's own profile, or by the plain formula, which is said."""
+    if profile is not None:
+        try:
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            made = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode="RGB")
+            if made is not None:
+                return made, ("CMYK is converted to RGB by the colour profile in the file",)
+        except (ImageCms.PyCMSError, OSError):
+            pass
+    return image.convert("RGB"), ("CMYK without a usable colour profile is converted to RGB by the plain formula",)
+
+
+def _raw_mode(image: Image.Image) -> str:
+    """How the first tile is stored, for example "RGB;16B"; empty for images that were not read from a file."""
+    tiles = getattr(image, "tile", None)
+    if not tiles:
+        return ""
+    arguments = tiles[0].args
+    first = arguments if isinstance(arguments, str) else arguments[0] if arguments else ""
+    return first if isinstance(first, str) else ""
+
+
+def _low_bytes(path: Path, image: Image.Image) -> Image.Image | None:
+    """The low bytes of 16-bit colours, of which Pillow keeps the high ones.
+
+    With the order of the bytes exchanged it keeps the others: the same file is decoded once more, so.
+    """
+    raw = _raw_mode(image)
+    kind, _, order = raw.partition(";")
+    if kind not in ("RGB", "RGBA") or order not in SWAPPED or image.mode != kind:
+        return None
+    swapped = f"{kind};{SWAPPED[order]}"
+    second: Any = Image.open(path, formats=FORMATS)
+    second.tile = [tile._replace(args=_with_raw_mode(tile.args, swapped)) for tile in second.tile]
+    second.load()
+    return second
+
+
+SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if np.little_endian else "16L"}
+
+
+def _with_raw_mode(arguments: Any, raw: str) -> Any:
+    return raw if isinstance(arguments, str) else (raw, *arguments[1:])

@@ -1,0 +1,130 @@
+"""How noisy is a measurement? Estimates of sigma_0 where nobody knows it, and whether to believe them.
+
+Three routes, the best first:
+
+- *redundant*: where y has more entries than H has independent rows, what lies outside the range of H is noise alone.
+- *wavelet*: where y is a picture, the finest diagonal wavelet coefficients are mostly noise; their median absolute
+  value tells sigma (Donoho and Johnstone 1994, as in scikit-image).
+- *residual*: elsewhere, the level at which samples of a Gaussian model of photographs leave residuals of that level
+  (expectation maximisation). It rests on the model, so it is always a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from snips.operators import Inpainting, LinearOperator
+from snips.priors.stationary import SolvedPosterior, StationaryGaussian
+from snips.problems import InverseProblem
+from snips.report.grid import is_picture
+
+FEWEST = 50  # noise values that an estimate needs
+COEFFICIENTS = 200  # of wavelets, as their median is less efficient
+ROUNDS = 8  # of expectation maximisation
+AGREEMENT = (0.8, 1.25)  # sigma from the second finest wavelets over sigma from the finest, if both see noise alone
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """sigma_0, how it was found, and why it may be wrong: empty where it can be trusted to some ten per cent."""
+
+    sigma_0: float
+    method: str
+    doubt: str = ""
+
+    def __str__(self) -> str:
+        belief = f"a guess: {self.doubt}" if self.doubt else "to about ten per cent"
+        return f"sigma_0 = {self.sigma_0:.4g}, estimated from {self.method} ({belief})"
+
+
+def estimate_noise(operator: LinearOperator, y: Tensor, *, step: float = 0.0, lossy: bool = False) -> NoiseEstimate:
+    """Estimate sigma_0 of a measurement y (B, *measurement_shape).
+
+    Args:
+        step: between neighbouring values of y where it was rounded, 1 / 255 for 8 bits: a floor for the estimate.
+        lossy: y went through JPEG, which removes fine noise.
+    """
+    found = _redundant(operator, y) or _wavelet(operator, y) or _residual(operator, y)
+    rounding = step / 12**0.5  # the standard deviation of rounding errors
+    doubts = [found.doubt] if found.doubt else []
+    if found.sigma_0 < rounding:
+        doubts.append("the noise is below the rounding of the file")
+    if lossy:
+        doubts.append("a JPEG's compression changes the noise")
+    return NoiseEstimate(max(found.sigma_0, rounding), found.method, ", and ".join(doubts))
+
+
+def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
+    """|y - U U^T y|^2 over what white noise of level 1 leaves there: no model of the image is needed."""
+    random = torch.Generator().manual_seed(0)
+    probe = torch.randn(4, *y.shape[1:], generator=random, dtype=torch.float64).to(y)
+    outside, noise = (v - operator.U(operator.Ut(v)) for v in (y, probe))
+    freedom = float(noise.square().sum()) / len(probe)
+    if freedom < FEWEST:
+        return None
+    sigma_0 = float((outside.square().sum() / (freedom * len(y))).sqrt())
+    return NoiseEstimate(sigma_0, "the part of y that no image explains")
+
+
+def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
+    if isinstance(operator, Inpainting):
+        pictures = operator.pinv(y)  # hidden pixels are 0, and so are the coefficients inside a hole
+        intact = _intact_share(operator.singular_values.expand(operator.image_shape)[0])
+        if intact < 0.5:
+            return None
+    elif is_picture(operator):
+        pictures = y
+    else:
+        return None
+    fine, coarse = (_median_level(pictures, level) for level in (1, 2))
+    if fine is None:
+        return None
+    doubt = ""
+    if coarse is None:
+        doubt = "the picture is small"
+    elif not AGREEMENT[0] <= coarse / max(fine, 1e-12) <= AGREEMENT[1]:
+        doubt = f"coarser detail gives {coarse:.2g}, so the picture's own texture or smoothed noise is part of it"
+    return NoiseEstimate(fine, "the finest wavelets of the picture", doubt)
+
+
+def _median_level(pictures: Tensor, level: int) -> float | None:
+    """The mean over images and channels of scikit-image's estimate, on the diagonal band of a wavelet level."""
+    from skimage.restoration import estimate_sigma  # takes a second to import
+
+    if pictures.shape[-2] * pictures.shape[-1] < COEFFICIENTS * 4**level:
+        return None
+    planes = pictures.detach().cpu().double().flatten(0, 1).numpy()
+    for _ in range(level - 1):
+        planes = _approximation(planes)
+    # an even picture has no coefficients but zeros, which the estimator leaves out
+    return float(np.mean([estimate_sigma(plane) if np.ptp(plane) > 0 else 0.0 for plane in planes]))
+
+
+def _approximation(planes: np.ndarray) -> np.ndarray:
+    """Every second pixel of the smoothed picture (an orthonormal wavelet step, so white noise keeps its level)."""
+    import pywt
+
+    return np.stack([pywt.dwt2(plane, "db2")[0] for plane in planes])
+
+
+def _intact_share(mask: Tensor) -> float:
+    """Of the 4x4 windows that see anything, the share that sees everything: wavelets there are not cut by a hole."""
+    seen = torch.nn.functional.avg_pool2d(mask[None, None].float(), 4, stride=1)
+    touched = (seen > 0).sum()
+    return float((seen > 1 - 1e-6).sum() / touched) if touched else 0.0
+
+
+def _residual(operator: LinearOperator, y: Tensor) -> NoiseEstimate:
+    """sigma_0^2 <- the mean of |y - H x|^2 / M over posterior samples x at the present sigma_0."""
+    prior = StationaryGaussian.natural(operator.image_shape)
+    y = y[:1]
+    sigma_0 = float(y.square().mean().sqrt()) / 4
+    for step in range(ROUNDS):
+        posterior = SolvedPosterior(prior, InverseProblem(operator, y, max(sigma_0, 1e-4)))
+        posterior.tolerance = 1e-2  # the noise itself is known to a tenth
+        sigma_0 = float((y - operator(posterior.sample(1, seed=step))).square().mean().sqrt())
+    return NoiseEstimate(sigma_0, "residuals under a Gaussian model of photographs", "it rests on that model")

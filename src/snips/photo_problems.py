@@ -1,0 +1,142 @@
+"""A photo as an inverse problem: as the measurement itself, or as a clean image that is measured first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from snips.images import centre_crop
+from snips.noise import NoiseEstimate, estimate_noise
+from snips.operators import Inpainting, LinearOperator
+from snips.photos import Photo, enlarged_alpha, grey_if_equal
+from snips.problems import PROBLEMS, InverseProblem, make_operator
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoProblem:
+    """A problem, and what belongs to the photo but not to the mathematics."""
+
+    problem: InverseProblem
+    alpha: Tensor | None = None  # (B, 1, H, W), at the size of the result
+    noise: NoiseEstimate | None = None  # where sigma_0 was not given
+    notes: tuple[str, ...] = ()
+
+
+def pose(
+    photo: Photo,
+    problem: str | LinearOperator,
+    sigma_0: float | str,
+    options: dict[str, Any],
+    image_shape: tuple[int, int, int] | None = None,
+) -> PhotoProblem:
+    """Take the photo itself as y; sigma_0 may be "auto", and image_shape is needed only where y leaves it open."""
+    if isinstance(problem, str):
+        photo = _prepared(photo, problem)
+        shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
+        operator = make_operator(problem, shape, **options)
+    else:
+        operator = problem
+    y = as_y(photo.pixels, operator, problem if isinstance(problem, str) else type(operator).__name__)
+    noise = None
+    if sigma_0 == AUTO:
+        noise = estimate_noise(operator, y, step=photo.step, lossy=photo.lossy)
+    elif isinstance(sigma_0, str):
+        raise ValueError(f"sigma must be a number or auto, not {sigma_0!r}")
+    alpha = None if photo.alpha is None else enlarged_alpha(photo.alpha, *operator.image_shape[1:])
+    known = noise.sigma_0 if noise is not None else float(sigma_0)
+    return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, photo.notes)
+
+
+def simulate(photo: Photo, problem: str, sigma_0: float | str, seed: int, options: dict[str, Any]) -> PhotoProblem:
+    """Take the photo as the truth and measure it with noise."""
+    if isinstance(sigma_0, str):
+        raise ValueError(f"a simulation needs to know its noise: give sigma as a number, not {sigma_0!r}")
+    x, alpha, notes = photo.pixels, photo.alpha, photo.notes
+    factor = _factor(problem, options)
+    if isinstance(factor, int) and factor > 1 and any(side % factor for side in x.shape[-2:]):
+        x, alpha = centre_crop(x, factor), None if alpha is None else centre_crop(alpha, factor)
+        notes = (*notes, f"cropped to {x.shape[-1]} x {x.shape[-2]} pixels, which the factor {factor} divides")
+    if 0 in x.shape:
+        raise ValueError(f"the image is smaller than the factor {factor}")
+    operator = make_operator(problem, tuple(x.shape[1:]), **options)
+    return PhotoProblem(InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed), alpha, None, notes)
+
+
+class Geometry(NamedTuple):
+    """How a picture's shape and the restored image's are related; `refusal` where y is no picture at all."""
+
+    factor: int | None = 1  # None: the option `factor` tells
+    refusal: str = ""
+
+
+NO_PIXELS = "measures projections, not pixels"
+GEOMETRY: dict[str, Geometry] = {
+    "sr2": Geometry(2),
+    "sr4": Geometry(4),
+    "sr": Geometry(None),
+    "cs4": Geometry(refusal=NO_PIXELS),
+    "cs8": Geometry(refusal=NO_PIXELS),
+    "cs16": Geometry(refusal=NO_PIXELS),
+    "mri": Geometry(refusal="measures frequencies, not pixels"),
+}
+
+
+def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, Any]) -> tuple[int, int, int]:
+    """The shape of the image whose measurement is a picture (C, H, W)."""
+    refusal = GEOMETRY.get(problem, Geometry()).refusal
+    if refusal:
+        raise ValueError(
+            f"a picture is not a measurement of {problem}, which {refusal}: give the .npz file of a measurement "
+            "(`snips degrade` writes one), or a clean image with --simulate"
+        )
+    channels, height, width = picture
+    matrix = options.get("matrix")
+    if isinstance(matrix, Tensor) and matrix.shape[-1] not in (height * width, channels * height * width):
+        raise ValueError(
+            f"the matrix has {matrix.shape[-1]} columns: say with --shape C,H,W of what image they are the pixels"
+        )
+    factor = _factor(problem, options)
+    if not isinstance(factor, int) or isinstance(factor, bool) or factor < 1:
+        raise ValueError(f"the factor must be a whole number of at least 1, but is {factor!r}")
+    return 3 if problem == "colorize" else channels, height * factor, width * factor
+
+
+def _factor(problem: str, options: dict[str, Any]) -> Any:
+    factor = GEOMETRY.get(problem, Geometry()).factor
+    return options.get("factor", 2) if factor is None else factor
+
+
+def _prepared(photo: Photo, problem: str) -> Photo:
+    """Colorize starts from grey; a grey picture that was saved with three equal channels is one."""
+    if problem not in PREPARED or photo.pixels.shape[1] == 1:
+        return photo
+    return PREPARED[problem](photo)
+
+
+def _as_grey(photo: Photo) -> Photo:
+    grey = grey_if_equal(photo.pixels, photo.step)
+    if grey is None:
+        raise ValueError("colorize starts from a grey picture, but this one has colours: take another problem")
+    return Photo(grey, photo.alpha, photo.step, photo.lossy, (*photo.notes, "its three channels are equal: grey"))
+
+
+PREPARED: dict[str, Callable[[Photo], Photo]] = {"colorize": _as_grey}
+
+
+def as_y(pixels: Tensor, operator: LinearOperator, name: str) -> Tensor:
+    """Pixels (B, C, h, w), or numbers in any shape, as the operator's measurement."""
+    if isinstance(operator, Inpainting) and tuple(pixels.shape[1:]) == operator.image_shape:
+        return operator(pixels)
+    wanted = operator.measurement_shape
+    if tuple(pixels.shape[1:]) == wanted:
+        return pixels
+    if name == "matrix" and pixels[0].numel() == torch.Size(wanted).numel():
+        return pixels.reshape(len(pixels), *wanted)
+    known = f"{name} of images {operator.image_shape}" if name in PROBLEMS else name
+    raise ValueError(f"{tuple(pixels.shape[1:])} is not a measurement of {known}: that has the shape {wanted}")

@@ -1,0 +1,154 @@
+"""Photos as people have them, files, PIL images, arrays or tensors, as pixels with 0 black and 1 white."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from snips import arrays, decoding
+
+LOWEST, HIGHEST = -2.0, 3.0  # numbers in [0, 1] with a lot of noise still lie within; others have another scale
+FULL_SCALE = {"bool": 1, "uint8": 255, "uint16": 65535}  # the integers that have an obvious white
+
+ValueRange = tuple[float, float]  # what is black, what is white
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """Pixels, and what must not be lost or left unsaid on the way to them."""
+
+    pixels: Tensor  # (B, C, H, W); B = 1 for a file; C = 1 grey, C = 3 colour, others for arrays
+    alpha: Tensor | None = None  # (B, 1, H, W) in [0, 1]
+    step: float = 0.0  # between neighbouring values: 1 / 255 for 8 bits, 0 for floating point
+    lossy: bool = False  # a JPEG: its noise was compressed with it
+    notes: tuple[str, ...] = ()  # for people: what was done to the values
+
+
+def load_photo(path: str | Path, value_range: ValueRange | None = None) -> Photo:
+    """Read an image file, or the one array of a .npy or .npz file, as float32; B = 1."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no image file {path}")
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npy":
+            photo = _from_array(arrays.load_npy(path), value_range)
+        elif suffix == ".npz":
+            photo = _from_array(_only_array(arrays.load_npz(path)), value_range)
+        else:
+            photo = _from_values(*decoding.decode_file(path), value_range)
+    except ValueError as error:
+        raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error
+    if len(photo.pixels) != 1:
+        raise ValueError(f"{path} holds {len(photo.pixels)} images: give one at a time")
+    return replace(photo, pixels=photo.pixels.float())
+
+
+def as_photo(value: Any, value_range: ValueRange | None = None) -> Photo:
+    """A photo from what Python users hold.
+
+    A PIL image of any mode; an array (H, W), (H, W, C) or (C, H, W); a tensor (H, W) or (C, H, W); or a batch of them,
+    (B, C, H, W). uint8 and uint16 are scaled to [0, 1], floating-point numbers are taken as they are.
+    """
+    if isinstance(value, Photo):
+        return value
+    if isinstance(value, Image.Image):
+        return _from_values(*decoding.decode(value), value_range)
+    if isinstance(value, Tensor):
+        photo = _from_array(value.detach().cpu().numpy(), value_range, channels_first=True)
+        return replace(photo, pixels=photo.pixels.to(value.device))
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return _from_array(np.asarray(value), value_range)
+    raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}")
+
+
+def _only_array(stored: dict[str, np.ndarray]) -> np.ndarray:
+    if len(stored) != 1:
+        raise ValueError(f"expected one array, found {', '.join(stored) or 'none'}: save the image alone")
+    return next(iter(stored.values()))
+
+
+def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_first: bool = False) -> Photo:
+    """Sort the axes to (B, H, W, C), then scale."""
+    if values.dtype.kind not in "buif" or values.size == 0:
+        raise ValueError(f"an image needs real numbers, not {values.dtype} of shape {values.shape}")
+    shape = values.shape
+    if values.ndim in (1, 2):  # a list of numbers is an image of one row
+        values = values.reshape(1, -1, shape[-1], 1)
+    elif values.ndim == 3 and not channels_first and shape[-1] <= 4:
+        values = values[None]
+    elif values.ndim == 3 and (channels_first or shape[0] <= 4):
+        values = np.moveaxis(values, 0, -1)[None]
+    elif values.ndim == 4 and (channels_first or shape[1] <= 4):
+        values = np.moveaxis(values, 1, -1)
+    else:
+        raise ValueError(f"an array of shape {shape} is no image: expected (H, W), (H, W, C), (C, H, W), (B, C, H, W)")
+    decoding.check_size(values.shape[2], values.shape[1])
+    has_alpha = values.shape[-1] == 4 and not channels_first  # a tensor's channels are data
+    return _from_values(values, decoding.Origin(alpha=has_alpha), value_range)
+
+
+def _from_values(values: np.ndarray, origin: decoding.Origin, value_range: ValueRange | None) -> Photo:
+    """(B, H, W, C) of any number type -> a photo; the last channel may be alpha."""
+    scaled, step, note = _scaled(values, value_range)
+    channels = torch.from_numpy(np.ascontiguousarray(np.moveaxis(scaled, -1, 1)))
+    notes = (*origin.notes, *([note] if note else []))
+    pixels, alpha = (channels[:, :-1], channels[:, -1:].float()) if origin.alpha else (channels, None)
+    if alpha is not None and bool((alpha == 1).all()):
+        alpha = None  # nothing is transparent
+    if alpha is not None and not bool(((alpha >= 0) & (alpha <= 1)).all()):
+        raise ValueError("its fourth channel is no transparency: that lies between 0 and 1")
+    return Photo(pixels.contiguous(), alpha, step, origin.lossy, notes)
+
+
+def _scaled(values: np.ndarray, value_range: ValueRange | None) -> tuple[np.ndarray, float, str]:
+    """Values with 0 black and 1 white, their step, and a sentence where that is not obvious."""
+    dtype = np.float64 if values.dtype == np.float64 else np.float32
+    numbers = values.astype(dtype)
+    if bad := int((~np.isfinite(numbers)).sum()):
+        raise ValueError(f"it has NaN or Inf in {bad} places: set them to a number and hide them with a mask")
+    if value_range is not None:
+        black, white = value_range
+        numbers = (numbers - black) / (white - black)
+        integers = values.dtype.kind in "bui"
+        said = f"{black:g} is black and {white:g} is white; sigma and results are fractions of that range"
+        return numbers.astype(dtype), abs(1 / (white - black)) if integers else 0.0, said
+    if values.dtype.name in FULL_SCALE:
+        full = FULL_SCALE[values.dtype.name]
+        return numbers / dtype(full), 1 / full, ""
+    low, high = float(numbers.min()), float(numbers.max())
+    if values.dtype.kind in "ui" or low < LOWEST or high > HIGHEST:
+        raise ValueError(f"its values run from {low:g} to {high:g}, not from 0 to 1: say {range_advice(low, high)}")
+    outside = low < 0 or high > 1
+    said = f"values from {low:.3g} to {high:.3g} are taken as they are: 0 is black, 1 is white" if outside else ""
+    return numbers, 0.0, said
+
+
+def range_advice(low: float, high: float) -> str:
+    guess = next((full for full in (255, 1023, 4095, 16383, 65535) if low >= 0 and high <= full), high)
+    return f"which are black and white, for example --range {min(low, 0):g},{guess:g} (value_range in Python)"
+
+
+def checked_range(black: float, white: float) -> ValueRange:
+    if not (np.isfinite([black, white]).all() and black != white):
+        raise ValueError(f"the range needs two different numbers, black and white, not {black} and {white}")
+    return float(black), float(white)
+
+
+def enlarged_alpha(alpha: Tensor, height: int, width: int) -> Tensor:
+    """The transparency (B, 1, h, w) at the size of the result."""
+    if tuple(alpha.shape[-2:]) == (height, width):
+        return alpha
+    return torch.nn.functional.interpolate(alpha, size=(height, width), mode="bilinear", align_corners=False)
+
+
+def grey_if_equal(pixels: Tensor, step: float) -> Tensor | None:
+    """One channel where all three are equal up to what a JPEG changes: a grey picture that was saved as colour."""
+    spread = float((pixels.amax(1) - pixels.amin(1)).max())
+    return pixels.mean(1, keepdim=True) if spread <= 2.5 * max(step, 1e-6) else None

@@ -1,0 +1,65 @@
+"""The files of a result that people open: PNGs, an animation, the grid, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image
+from torch import Tensor
+
+from snips.images import to_picture
+from snips.report.colours import std_map
+from snips.report.embedding import shrunk
+from snips.report.grid import STD_SCALE, comparison_grid, degraded_view
+from snips.report.page import page
+
+if TYPE_CHECKING:
+    from snips.restoration import Restoration
+
+# What a later result may replace.
+OWN_PATTERNS = (
+    "sample_*.png",
+    *(f"{name}.png" for name in ("mean", "std", "std_map", "degraded", "truth", "grid")),
+    "samples.webp",
+    "report.html",
+)
+FRAME = 500  # milliseconds that each sample is shown
+
+
+def write_pictures(restoration: Restoration, folder: Path) -> None:
+    """One set of pictures and a page; in a folder for each image where there are several."""
+    samples, problem, alpha = restoration.samples, restoration.problem, restoration.alpha
+    degraded = degraded_view(problem)
+    for b in range(samples.shape[1]):
+        place = folder if samples.shape[1] == 1 else folder / f"image_{b:03d}"
+        place.mkdir(exist_ok=True)
+        transparency = None if alpha is None else alpha[b]
+        results = {f"sample_{k:02d}": samples[k, b] for k in range(len(samples))}
+        results["mean"] = samples[:, b].clamp(0, 1).mean(0)
+        if problem.truth is not None:
+            results["truth"] = problem.truth[b]
+        for name, image in results.items():
+            with_alpha(to_picture(image), transparency).save(place / f"{name}.png")
+        to_picture(degraded[b]).save(place / "degraded.png")
+        if len(samples) > 1:
+            to_picture(STD_SCALE * restoration.std[b]).save(place / "std.png")
+            std_map(restoration.std[b]).save(place / "std_map.png")
+            _save_animation(samples[:, b], place / "samples.webp")
+        (place / "report.html").write_text(page(restoration, b), encoding="utf-8")
+    comparison_grid(problem, samples).save(folder / "grid.png")
+
+
+def with_alpha(picture: Image.Image, alpha: Tensor | None) -> Image.Image:
+    """The picture with the transparency (1, H, W) of the photo it came from, where both have one size."""
+    if alpha is None or tuple(alpha.shape[-2:]) != (picture.height, picture.width):
+        return picture
+    transparent = picture.convert("RGBA" if picture.mode == "RGB" else "LA")
+    transparent.putalpha(to_picture(alpha))
+    return transparent
+
+
+def _save_animation(samples: Tensor, path: Path) -> None:
+    """Flip through the samples (K, C, H, W): what moves is what y leaves open."""
+    frames = [shrunk(to_picture(sample)).convert("RGB") for sample in samples]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME, loop=0, quality=90, method=2)

@@ -1,0 +1,100 @@
+"""report.html: everything about one image in one file that needs no network."""
+
+from __future__ import annotations
+
+import html
+import json
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+import snips
+from snips.report.colours import colour_map, round_up, std_map, std_plane
+from snips.report.embedding import data_uri, shown, shrunk
+from snips.report.grid import degraded_view
+from snips.report.panels import sample_panel, verdict_table, verdict_words
+
+if TYPE_CHECKING:
+    from snips.restoration import Restoration
+
+
+@cache
+def _template() -> Template:
+    return Template((Path(__file__).parents[1] / "assets" / "report.html").read_text(encoding="utf-8"))
+
+
+def page(restoration: Restoration, b: int = 0) -> str:
+    """The page of image b. Everything that a user may have typed is escaped."""
+    samples, problem = restoration.samples[:, b], restoration.problem
+    found = restoration.faithfulness()
+    title = f"{_problem_name(restoration)}: {len(samples)} samples"
+    panels = [sample_panel(problem, x, b, k, verdict_words(found, k, b)) for k, x in enumerate(samples)]
+    return _template().substitute(
+        title=html.escape(title),
+        summary=html.escape(repr(restoration)),
+        data=_script_json(_viewer_data(restoration, b)),
+        panels="".join(panels),
+        verdicts=verdict_table(found, b),
+        settings=_settings_rows(restoration),
+        command=_command(restoration),
+        version=html.escape(snips.__version__),
+    )
+
+
+def _problem_name(restoration: Restoration) -> str:
+    recipe = restoration.problem.operator.recipe
+    return recipe.name if recipe is not None else type(restoration.problem.operator).__name__
+
+
+def _viewer_data(restoration: Restoration, b: int) -> dict[str, Any]:
+    """The pictures of the viewer by name, and the std as numbers for the pointer."""
+    samples, problem = restoration.samples[:, b], restoration.problem
+    mean = samples.clamp(0, 1).mean(0)
+    pictures = [(f"sample {k + 1}", shown(x)) for k, x in enumerate(samples)] + [("mean", shown(mean))]
+    data: dict[str, Any] = {"size": list(samples.shape[-2:]), "degraded": data_uri(shown(degraded_view(problem)[b]))}
+    if problem.truth is not None:
+        pictures.append(("original", shown(problem.truth[b])))
+    if len(samples) > 1:
+        data |= _std_data(restoration.std[b])
+        pictures.append(("uncertainty", shrunk(colour_map(std_plane(restoration.std[b]), data["top"]))))
+    data["pictures"] = [{"name": name, "uri": data_uri(picture)} for name, picture in pictures]
+    return data
+
+
+def _std_data(std: Tensor) -> dict[str, Any]:
+    """`levels` is a grey picture whose white is `top`: the page reads numbers from it."""
+    plane = std_plane(std)
+    top = round_up(float(np.quantile(plane, 0.999)))
+    levels = Image.fromarray((np.clip(plane / top, 0, 1) * 255).round().astype(np.uint8))
+    return {"top": top, "levels": data_uri(shrunk(levels), lossless=True), "map": data_uri(shrunk(std_map(std)))}
+
+
+def _script_json(data: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _settings_rows(restoration: Restoration) -> str:
+    problem = restoration.problem
+    rows: dict[str, Any] = {"operator": repr(problem.operator), "sigma_0": f"{problem.sigma_0:.6g}"}
+    rows |= {name: value for name, value in restoration.settings.items() if name != "command"}
+    return "".join(
+        f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
+        for name, value in rows.items()
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)[:500]
+
+
+def _command(restoration: Restoration) -> str:
+    command = restoration.settings.get("command")
+    if command is None:
+        return "<p>Made from Python: the settings above with the same measurement give the same samples.</p>"
+    return f"<pre><code>{html.escape(str(command))}</code></pre>"

@@ -1,0 +1,80 @@
+"""Does each sample explain the measurement? The faithfulness panel of the page."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+from torch import Tensor
+
+from snips.metrics import Faithfulness
+from snips.operators import Inpainting
+from snips.problems import InverseProblem
+from snips.report import plots
+from snips.report.embedding import data_uri, shown
+from snips.report.grid import is_picture
+
+RESIDUAL_REACH = 4  # sigma_0: black and white in the picture of a residual
+
+
+def sample_panel(problem: InverseProblem, sample: Tensor, b: int, k: int, verdict: str) -> str:
+    """For one sample (C, H, W) of image b: the residual as a picture, its histogram, its Q-Q plot."""
+    residual = problem.y[b : b + 1] - problem.operator(sample[None])
+    figures = [*_residual_picture(problem, residual), *_residual_plots(problem, residual)]
+    hidden = "" if k == 0 else " hidden"
+    return f'<div class="figures" data-panel="{k}"{hidden}><p>{html.escape(verdict)}</p>{"".join(figures)}</div>'
+
+
+def _residual_picture(problem: InverseProblem, residual: Tensor) -> list[str]:
+    if isinstance(problem.operator, Inpainting):
+        residual = problem.operator.pinv(residual)
+    elif not is_picture(problem.operator):
+        return []
+    reach = RESIDUAL_REACH * problem.sigma_0 or float(residual.abs().max()) or 1.0
+    picture = data_uri(shown(residual[0] / (2 * reach) + 0.5))
+    caption = f"y &minus; Hx, black &minus;{reach:.3g}, white +{reach:.3g}: no structure should show"
+    return [f'<figure><img class="pixels" src="{picture}" alt="residual"><figcaption>{caption}</figcaption></figure>']
+
+
+def _residual_plots(problem: InverseProblem, residual: Tensor) -> list[str]:
+    values = plots.thinned(residual.detach().cpu().double().flatten().numpy())
+    if problem.sigma_0 == 0 or len(values) == 0:
+        return ["<p>Without noise (sigma_0 = 0) there is no distribution to compare with.</p>"]
+    values = values / problem.sigma_0
+    return [
+        f"<figure>{plots.histogram(values)}<figcaption>(y &minus; Hx) / &sigma;&#8320; in bars, N(0, 1) as a line"
+        "</figcaption></figure>",
+        f"<figure>{plots.quantile_plot(values)}<figcaption>Q-Q: noise would lie on the line</figcaption></figure>",
+    ]
+
+
+def verdict_words(found: Faithfulness, k: int, b: int) -> str:
+    """One sentence on sample k of image b."""
+    if found.faithful is None:
+        level = float(found.residual_std[k, b])
+        return f"Sample {k + 1}: residual of {level:.3g}; too little noise or data for a verdict."
+    word = "explains the measurement" if bool(found.faithful[k, b]) else "does not pass all tests"
+    return f"Sample {k + 1} {word}."
+
+
+def verdict_table(found: Faithfulness, b: int) -> str:
+    """One row for each sample of image b."""
+    columns: dict[str, Tensor | None] = {
+        "residual std": found.residual_std,
+        "over sigma_0": found.std_ratio,
+        "p (normal)": found.p_value,
+        "rho along x": found.rho_x,
+        "rho along y": found.rho_y,
+    }
+    known = {name: values[:, b].cpu().numpy() for name, values in columns.items() if values is not None}
+    head = "".join(f"<th>{name}</th>" for name in ("sample", *known, "verdict"))
+    rows = "".join(_row(k, [values[k] for values in known.values()], found, b) for k in range(len(found.residual_std)))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _row(k: int, numbers: list[np.floating], found: Faithfulness, b: int) -> str:
+    faithful = None if found.faithful is None else bool(found.faithful[k, b])
+    verdict = {True: "faithful", False: "not faithful", None: "&ndash;"}[faithful]
+    cells = "".join(f"<td>{float(number):.4g}</td>" for number in numbers)
+    kind = {True: "good", False: "bad", None: ""}[faithful]
+    return f'<tr><td>{k + 1}</td>{cells}<td class="{kind}">{verdict}</td></tr>'
