@@ -28,7 +28,7 @@ class Limits:
                 raise ValueError(f"the limit {name} must be at least 1, but is {value}")
 
     def describe_upload(self) -> str:
-        return f"up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
+        return f"Up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
 
 
 def load_upload(path: Path, limits: Limits) -> Tensor:

@@ -36,7 +36,7 @@ class Page:
 
     def __init__(self, limits: Limits, jobs: Jobs, visitors: Visitors, examples: Path) -> None:
         self.limits, self.jobs, self.visitors, self.examples = limits, jobs, visitors, examples
-        with gr.Blocks(title="snips", analytics_enabled=False, delete_cache=(3600, 86400)) as self.blocks:
+        with gr.Blocks(title="snips", analytics_enabled=False, fill_width=True, delete_cache=(3600, 86400)) as self.blocks:
             gr.HTML(HEAD, padding=False)
             with gr.Row(equal_height=False):
                 with gr.Column(scale=4, min_width=320):
@@ -49,8 +49,8 @@ class Page:
     def _add_picture(self) -> None:
         first = load_image(self.examples / EXAMPLES[FIRST_EXAMPLE].file)
         self.picture = gr.HTML(views.picture(first[0], FIRST_EXAMPLE), elem_id="picture")
-        label = f"Upload a picture ({self.limits.describe_upload()})"
-        self.upload = gr.File(label=label, file_types=["image"], height=130, elem_id="upload")
+        self.upload = gr.File(label="Upload a picture", file_types=["image"], height=120, elem_id="upload")
+        gr.HTML(f'<p class="snips-note">{self.limits.describe_upload()}</p>', padding=False)
         self.example = gr.Radio(list(EXAMPLES), value=FIRST_EXAMPLE, label="Or choose an example", elem_id="example")
 
     def _add_settings(self) -> None:
@@ -72,11 +72,11 @@ class Page:
             about_prior = "automatic: faces for colour pictures of 64 x 64, else the best for any picture"
             self.prior = gr.Dropdown(prior_names(), value=AUTOMATIC, label="Prior", info=about_prior, elem_id="prior")
             self.seed = gr.Number(0, label="Seed", info="The same seed gives the same samples", precision=0, minimum=0)
+
+    def _add_results(self) -> None:
         with gr.Row():
             self.restore = gr.Button("Restore", variant="primary", elem_id="restore")
             self.cancel = gr.Button("Cancel", variant="stop", interactive=False, elem_id="cancel")
-
-    def _add_results(self) -> None:
         self.status = gr.HTML(views.status(WELCOME), elem_id="status", padding=False)
         self.preview = gr.HTML(visible=False, elem_id="preview", padding=False)
         self.gallery = gr.Gallery(
@@ -219,7 +219,7 @@ def _mode(simulate: bool) -> str:
 
 
 def _choices(simulate: bool) -> list[tuple[str, str]]:
-    return [(f"{PROBLEMS[name].summary} ({name})", name) for name in problems(simulate)]
+    return [(f"{name}: {PROBLEMS[name].summary}", name) for name in problems(simulate)]
 
 
 def _line(error: BaseException) -> str:

@@ -66,7 +66,7 @@ def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
             mcp_server=False,
             pwa=False,
             state_session_capacity=1000,
-            theme=gr.themes.Soft(font=SYSTEM_FONTS, font_mono=["ui-monospace", "monospace"], primary_hue="teal"),
+            theme=gr.themes.Default(primary_hue="teal", neutral_hue="slate", font=FONT, font_mono=FONT_MONO),
             css_paths=Path(__file__).with_name("style.css"),
         )
     except OSError as error:
@@ -74,7 +74,7 @@ def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
     return address
 
 
-SYSTEM_FONTS = ["system-ui", "sans-serif"]  # nothing to fetch
+FONT, FONT_MONO = ["system-ui", "sans-serif"], ["ui-monospace", "monospace"]  # the system's: nothing to fetch
 
 
 def serve(limits: Limits, host: str, port: int, browser: bool, say: Callable[[str], None]) -> None:
