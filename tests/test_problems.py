@@ -189,8 +189,8 @@ def test_too_large_for_memory_says_how_large_and_what_to_use():
 
 
 def test_imports_point_one_way():
-    """operators, priors, schedules -> problems -> samplers -> metrics, restoration -> cli."""
-    layers = ["operators", "priors", "problems", "samplers", "metrics", "restoration", "cli"]
+    """operators, priors, schedules -> problems -> samplers -> metrics, restoration -> web -> cli."""
+    layers = ["operators", "priors", "problems", "samplers", "metrics", "restoration", "web", "cli"]
     root = Path(__file__).parents[1] / "src" / "snips"
     for height, layer in enumerate(layers):
         files = (root / layer).rglob("*.py") if (root / layer).is_dir() else [root / f"{layer}.py"]

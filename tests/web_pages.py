@@ -44,7 +44,7 @@ class Server:
             time.sleep(0.2)
 
     def visitor_folders(self) -> list[Path]:
-        return list(self.folder.glob("snips-web-*/visitor-*"))
+        return list(self.folder.glob("snips-web-*/served/visitor-*"))
 
     def stop(self) -> int:
         """Ctrl-C, as a user stops it."""

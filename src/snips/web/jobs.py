@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 
-class Cancelled(Exception):  # noqa: N818 - not an error
+class Cancelled(Exception):
     """Raised inside the work of a job that its visitor no longer wants."""
 
 
@@ -30,6 +30,10 @@ class Job:
     def cancel(self) -> None:
         self._stop.set()
         self.future.cancel()  # leaves the queue at once, where it has not started
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
 
     @property
     def done(self) -> bool:

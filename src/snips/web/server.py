@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,13 +33,14 @@ def is_local(host: str) -> bool:
 def serving(limits: Limits, host: str = LOCALHOST, port: int = PORT, browser: bool = False) -> Iterator[str]:
     """The page's address, while the block runs; afterwards all jobs are stopped and all files of visitors gone."""
     with tempfile.TemporaryDirectory(prefix="snips-web-", ignore_cleanup_errors=True) as folder:
-        os.environ.update(QUIET, GRADIO_TEMP_DIR=folder)  # files in it are served as they are, without further copies
+        served, examples = Path(folder, "served"), Path(folder, "examples")
+        served.mkdir()
+        os.environ.update(QUIET, GRADIO_TEMP_DIR=str(served))  # what is in it is served as it is, and nothing else
         from snips.web.page import Page  # imports Gradio, which takes seconds
 
-        examples = Path(folder, "examples")
         write_examples(examples)
         jobs = Jobs(limits.jobs, limits.waiting)
-        page = Page(limits, jobs, Visitors(Path(folder), examples / EXAMPLES[FIRST_EXAMPLE].file), examples)
+        page = Page(limits, jobs, Visitors(served, examples / EXAMPLES[FIRST_EXAMPLE].file), examples)
         try:
             yield launch(page, limits, host, port, browser)
         finally:
@@ -47,7 +50,7 @@ def serving(limits: Limits, host: str = LOCALHOST, port: int = PORT, browser: bo
 
 def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
     """Everything of Gradio that talks to others, offers more than the page, or keeps a history, is off."""
-    import gradio as gr
+    from gradio.themes import Default
 
     page.blocks.queue(api_open=False, max_size=100)
     try:
@@ -66,7 +69,7 @@ def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
             mcp_server=False,
             pwa=False,
             state_session_capacity=1000,
-            theme=gr.themes.Default(primary_hue="teal", neutral_hue="slate", font=FONT, font_mono=FONT_MONO),
+            theme=Default(primary_hue="teal", neutral_hue="slate", font=FONT, font_mono=FONT_MONO),
             css_paths=Path(__file__).with_name("style.css"),
         )
     except OSError as error:
@@ -85,9 +88,7 @@ def serve(limits: Limits, host: str, port: int, browser: bool, say: Callable[[st
 
 
 def wait_for_interrupt() -> None:
-    import signal
-    import threading
-
+    """Ctrl-C, or the signal that service managers send."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:

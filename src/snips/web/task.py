@@ -20,7 +20,7 @@ from snips.samplers import StepInfo
 from snips.web.limits import Limits, check_pixels
 
 AUTOMATIC, GAUSSIAN = "automatic", "gaussian"
-PIXELS_PER_CALL = 2**16  # through the denoiser at once, over all samples: bounds memory and the wait after Cancel
+PIXELS_PER_CALL = 2**15  # through the denoiser at once, over all samples: bounds memory and the wait after Cancel
 FEWEST_CALLS = 10
 
 
@@ -67,34 +67,33 @@ class Progress:
         return self.seconds / self.step * (self.total - self.step)
 
 
-def run(task: Task, limits: Limits, report: Callable[[Progress], None]) -> Restoration:
-    """Restore; `report` hears of each step and may raise to stop."""
+def build_problem(task: Task, limits: Limits) -> InverseProblem:
+    """The measurement that a task is about, if it may be asked for."""
     task.check(limits)
-    problem = build_problem(task, limits)
-    channels, height, width = problem.operator.image_shape
-    prior = find_prior(task.prior, (channels, height, width))
+    try:
+        if task.simulate:
+            problem = measure(task.picture, task.problem, task.sigma, task.seed, {})
+        else:
+            problem = as_measurement(task.picture, task.problem, task.sigma, {})
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
+    _, height, width = problem.operator.image_shape
+    check_pixels("the restored image", width, height, limits)
+    return problem
+
+
+def run(task: Task, problem: InverseProblem, report: Callable[[Progress], None]) -> Restoration:
+    """Restore; `report` hears of each step and may raise to stop."""
+    image_shape = problem.operator.image_shape
+    prior = find_prior(task.prior, image_shape)
+    chunk = max(1, PIXELS_PER_CALL // (image_shape[1] * image_shape[2]))
     started = time.perf_counter()
 
     def on_step(info: StepInfo) -> None:
         seconds = time.perf_counter() - started
         report(Progress(info.step, info.total, info.sigma, seconds, info.denoised.mean(0), info.state.x[0]))
 
-    chunk = max(1, PIXELS_PER_CALL // (height * width))
-    return restore(
-        problem, prior, samples=task.samples, seed=task.seed, nfe=task.calls, chunk=chunk, on_step=on_step
-    )
-
-
-def build_problem(task: Task, limits: Limits) -> InverseProblem:
-    try:
-        make = measure if task.simulate else as_measurement
-        arguments = (task.seed, {}) if task.simulate else ({},)
-        problem = make(task.picture, task.problem, task.sigma, *arguments)
-    except ValueError as error:
-        raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
-    _, height, width = problem.operator.image_shape
-    check_pixels("the restored image", width, height, limits)
-    return problem
+    return restore(problem, prior, samples=task.samples, seed=task.seed, nfe=task.calls, chunk=chunk, on_step=on_step)
 
 
 def problems(simulate: bool) -> list[str]:

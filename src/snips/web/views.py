@@ -62,14 +62,14 @@ def _warning(prior: str, image_shape: tuple[int, int, int]) -> str:
 def verdicts(result: Restoration) -> str:
     """The faithfulness of each sample as a table."""
     found = result.faithfulness()
-    if found.faithful is None or found.std_ratio is None or found.p_value is None:
+    if found.faithful is None:
         return status("Without noise, or with fewer than 20 measurements, faithfulness cannot be tested.")
-    rho = found.rho
     rows = []
     for k, faithful in enumerate(found.faithful[:, 0].tolist()):
-        cells = [f"{found.std_ratio[k, 0]:.3f}", f"{found.p_value[k, 0]:.3f}", "-" if rho is None else f"{rho[k, 0]:.3f}"]
         mark = '<td class="snips-yes">yes</td>' if faithful else '<td class="snips-no">no</td>'
-        rows.append(f'<tr><th scope="row">{k + 1}</th>{mark}{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+        numbers = [found.std_ratio, found.p_value, found.rho]
+        cells = "".join(f"<td>{'-' if value is None else f'{value[k, 0]:.3f}'}</td>" for value in numbers)
+        rows.append(f'<tr><th scope="row">{k + 1}</th>{mark}{cells}</tr>')
     heads = ("Sample", "Faithful", "Level / sigma", "p (normal)", "Correlation")
     header = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
@@ -82,8 +82,8 @@ def _explanation(result: Restoration) -> str:
     found = result.faithfulness().faithful
     assert found is not None
     return (
-        f"<strong>{int(found.sum())} of {found.numel()} samples explain the measurement</strong>: what they leave over, "
-        f"y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
+        f"<strong>{int(found.sum())} of {found.numel()} samples explain the measurement</strong>: what they leave "
+        f"over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
         f"(correlation of neighbours below {RHO_THRESHOLD:g})."
     )
 
@@ -91,4 +91,3 @@ def _explanation(result: Restoration) -> str:
 def _figure(image: Tensor, caption: str) -> str:
     source = f"data:image/png;base64,{png_base64(enlarged(image))}"
     return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
-
