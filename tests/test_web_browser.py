@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from snips import Restoration
 from web_pages import CHROMIUM, SWITCHES, Server, Visit, bomb, photo
@@ -219,9 +220,11 @@ def test_a_closed_page_leaves_no_files_and_no_work(visit, server, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_click_just_works(visit):
-    """With the settings that are there, and the network: also the pictures of the documentation."""
-    visitor = visit()
+def test_a_click_just_works(browser, tmp_path):
+    """With all settings as they are, and the network: also the pictures of the documentation."""
+    (tmp_path / "served").mkdir()
+    server = Server(tmp_path / "served")
+    visitor = Visit(browser, server)
     visitor.button("Restore").click()
     visitor.page.locator("#preview img").nth(1).wait_for()
     visitor.page.locator("#status").get_by_text(re.compile(r"Step [1-4]\d of 50")).wait_for()
@@ -232,9 +235,16 @@ def test_a_click_just_works(visit):
     assert sum("not faithful" in caption for caption in captions) <= 2
     visitor.page.wait_for_function("[...document.querySelectorAll('#gallery img')].every(i => i.complete)")
     _picture(visitor, "web.png")
+    visitor.context.close()
+    assert server.stop() == 0
+    assert visitor.outside == []
 
 
 def _picture(visitor: Visit, name: str) -> None:
+    """With few colours, so that the repository stays small."""
     if os.environ.get("SNIPS_SCREENSHOTS"):
         visitor.page.evaluate("window.scrollTo(0, 0)")
         visitor.page.screenshot(path=PICTURES / name, full_page=True)
+        with Image.open(PICTURES / name) as screenshot:
+            few_colours = screenshot.convert("RGB").quantize(160)
+        few_colours.save(PICTURES / name, optimize=True)

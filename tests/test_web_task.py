@@ -39,6 +39,7 @@ def test_a_task_reports_each_step(task):
     assert heard[0].seconds_left == pytest.approx(heard[0].seconds * 9)
     assert result.samples.shape == (2, 1, 3, 16, 16)
     assert result.settings["sampler_options"]["nfe"] == 10
+    assert result.settings["prior"] == "gaussian"
 
 
 def test_a_task_stops_where_it_is_told_to(task):

@@ -48,7 +48,7 @@ def landscape(height: int = 96, width: int = 128) -> Tensor:
 EXAMPLES = {
     "Face, clean": Example("face.png", example_image, simulate=True, problem="deblur_uniform", sigma=0.1),
     "Small face, degraded": Example("small-face.png", small_face, simulate=False, problem="sr4", sigma=0.05),
-    "Landscape, clean": Example("landscape.png", landscape, simulate=True, problem="sr2", sigma=0.05),
+    "Landscape, clean": Example("landscape.png", landscape, simulate=True, problem="deblur_motion", sigma=0.1),
 }
 FIRST_EXAMPLE = next(iter(EXAMPLES))
 

@@ -73,7 +73,9 @@ def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
             css_paths=Path(__file__).with_name("style.css"),
         )
     except OSError as error:
-        raise ValueError(f"port {port} of {host} cannot be used: choose another with --port ({error})") from error
+        raise ValueError(
+            f"port {port} of {host} cannot be used (does another program listen there?): choose another with --port"
+        ) from error
     return address
 
 

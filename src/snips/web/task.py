@@ -114,7 +114,11 @@ def find_prior(name: str, image_shape: tuple[int, int, int]) -> Prior:
     """The prior of that name, or the most special one that is made for such images."""
     if name == AUTOMATIC:
         name = automatic_prior(image_shape)
-    return StationaryGaussian.natural(image_shape) if name == GAUSSIAN else bundled(name)
+    if name != GAUSSIAN:
+        return bundled(name)
+    prior = StationaryGaussian.natural(image_shape)
+    prior.name = GAUSSIAN
+    return prior
 
 
 def automatic_prior(image_shape: tuple[int, int, int]) -> str:
