@@ -10,12 +10,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from snips.web.examples import EXAMPLES, FIRST_EXAMPLE, write_examples
 from snips.web.jobs import Jobs
 from snips.web.limits import Limits
 from snips.web.visitors import Visitors
 
+if TYPE_CHECKING:
+    from snips.web.page import Page
+
+FONT, FONT_MONO = ["system-ui", "sans-serif"], ["ui-monospace", "monospace"]  # the system's: nothing to fetch
 LOCALHOST, PORT = "127.0.0.1", 7860
 # Gradio reads these when it is imported, or when a page is made.
 QUIET = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_OFFLINE": "1"}
@@ -48,7 +53,7 @@ def serving(limits: Limits, host: str = LOCALHOST, port: int = PORT, browser: bo
             page.blocks.close(verbose=False)
 
 
-def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
+def launch(page: Page, limits: Limits, host: str, port: int, browser: bool) -> str:
     """Everything of Gradio that talks to others, offers more than the page, or keeps a history, is off."""
     from gradio.themes import Default
 
@@ -77,9 +82,6 @@ def launch(page, limits: Limits, host: str, port: int, browser: bool) -> str:
             f"port {port} of {host} cannot be used (does another program listen there?): choose another with --port"
         ) from error
     return address
-
-
-FONT, FONT_MONO = ["system-ui", "sans-serif"], ["ui-monospace", "monospace"]  # the system's: nothing to fetch
 
 
 def serve(limits: Limits, host: str, port: int, browser: bool, say: Callable[[str], None]) -> None:

@@ -13,25 +13,22 @@ from snips.storage import png_base64
 from snips.web.downloads import enlarged
 from snips.web.task import Progress
 
-EMPTY = ""
 
-
-def status(message: str, kind: str = "info", done: float | None = None) -> str:
-    """A line that screen readers announce, with a bar where the share that is done is known."""
+def status(message: str, kind: str = "info") -> str:
+    """A line that screen readers announce."""
     role = "alert" if kind == "error" else "status"
-    bar = EMPTY
-    if done is not None:
-        percent = round(100 * done)
-        bar = (
-            f'<div class="snips-bar" role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100" '
-            f'aria-valuenow="{percent}"><div style="width: {percent}%"></div></div>'
-        )
-    return f'<div class="snips-status snips-{kind}" role="{role}">{escape(message)}{bar}</div>'
+    return f'<div class="snips-status snips-{kind}" role="{role}">{escape(message)}</div>'
 
 
 def progress(now: Progress) -> str:
+    """A line with a bar, which screen readers read when asked: several announcements a second would be a nuisance."""
     left = f", about {now.seconds_left:.0f} s left" if now.step < now.total else ""
-    return status(f"Step {now.step} of {now.total}, noise level {now.sigma:.3g}{left}", done=now.step / now.total)
+    percent = round(100 * now.step / now.total)
+    return (
+        f'<div class="snips-status">Step {now.step} of {now.total}, noise level {now.sigma:.3g}{left}'
+        f'<div class="snips-bar" role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100" '
+        f'aria-valuenow="{percent}"><div style="width: {percent}%"></div></div></div>'
+    )
 
 
 def preview(now: Progress) -> str:
@@ -73,17 +70,15 @@ def verdicts(result: Restoration) -> str:
     heads = ("Sample", "Faithful", "Level / sigma", "p (normal)", "Correlation")
     header = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
-        f'<table class="snips-table"><caption>{_explanation(result)}</caption>'
+        f'<table class="snips-table"><caption>{_explanation(found.faithful)}</caption>'
         f"<thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 
-def _explanation(result: Restoration) -> str:
-    found = result.faithfulness().faithful
-    assert found is not None
+def _explanation(faithful: Tensor) -> str:
     return (
-        f"<strong>{int(found.sum())} of {found.numel()} samples explain the measurement</strong>: what they leave "
-        f"over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
+        f"<strong>{int(faithful.sum())} of {faithful.numel()} samples explain the measurement</strong>: what they "
+        f"leave over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
         f"(correlation of neighbours below {RHO_THRESHOLD:g})."
     )
 
