@@ -227,7 +227,7 @@ def test_a_click_just_works(browser, tmp_path):
     visitor = Visit(browser, server)
     visitor.button("Restore").click()
     visitor.page.locator("#preview img").nth(1).wait_for()
-    visitor.page.locator("#status").get_by_text(re.compile(r"Step [1-4]\d of 50")).wait_for()
+    visitor.page.locator("#status").get_by_text(re.compile(r"Step [1-3]\d of 40")).wait_for()
     _picture(visitor, "web-running.png")
     visitor.page.locator("#gallery .gallery-item").first.wait_for(timeout=300_000)
     captions = visitor.captions()

@@ -14,7 +14,7 @@ from snips.web.limits import Limits
 from snips.web.task import AUTOMATIC, FEWEST_CALLS, prior_names, problems
 
 SIMULATE, DEGRADED = "Clean: degrade it first, then restore it", "Already degraded: restore it"
-SAMPLES, CALLS = 8, 50  # about 10 s for a face of 64 x 64 on one core
+SAMPLES, CALLS = 8, 40  # for a face of 64 x 64 about 10 s of one core
 HEAD = """<div class="snips-head"><h1>snips</h1><p>Several sharp pictures that could have produced the degraded one,
 their mean, a map of what is uncertain, and a test of whether each of them explains the measurement.</p></div>"""
 WELCOME = "Press Restore, or upload a picture of your own first."
