@@ -1,0 +1,5 @@
+"""The web page of `snips web`: a thin layer over restore(), for people rather than programs.
+
+`limits` and `visitors`: what a visitor may ask for, and where their files lie. `task`: one restoration. `jobs`: when it
+runs and how it stops. `downloads` and `views`: what comes back. `page` puts all on a Gradio page, `server` serves it.
+"""

@@ -1,0 +1,65 @@
+"""Results as files: a zip of everything, and pictures large enough to look at in a browser."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from snips.images import to_picture
+from snips.report import STD_SCALE, degraded_view
+from snips.restoration import Restoration
+
+SHOWN_SIDE = 320  # smaller pictures are enlarged to at least this, in whole steps
+
+
+def pack(result: Restoration, folder: Path, name: str) -> Path:
+    """All that `Restoration.save` writes, as `name`.zip in the folder."""
+    saved = result.save(folder / name)
+    archive = folder / f"{name}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file in sorted(saved.rglob("*")):
+            packed.write(file, file.relative_to(folder))
+    shutil.rmtree(saved)
+    return archive
+
+
+def write_gallery(result: Restoration, folder: Path) -> list[tuple[str, str]]:
+    """Files and captions: original and degraded, the samples with their verdicts, mean and std."""
+    pictures = [("Degraded", degraded_view(result.problem)[0])]
+    if result.problem.truth is not None:
+        pictures.insert(0, ("Original", result.problem.truth[0]))
+    pictures += [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
+    pictures.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
+    if len(result.samples) > 1:
+        pictures.append((f"Standard deviation x {STD_SCALE}", STD_SCALE * result.std[0]))
+    folder.mkdir()
+    shape = tuple(result.problem.operator.image_shape[1:])
+    files = []
+    for index, (caption, image) in enumerate(pictures):
+        file = folder / f"{index:02d}.png"
+        enlarged(image, shape).save(file)
+        files.append((str(file), caption))
+    return files
+
+
+def captions(result: Restoration) -> list[str]:
+    verdicts = result.faithfulness().faithful
+    if verdicts is None:
+        return [f"Sample {k + 1}" for k in range(len(result.samples))]
+    return [
+        f"Sample {k + 1}: {'faithful' if faithful else 'not faithful'}"
+        for k, faithful in enumerate(verdicts[:, 0].tolist())
+    ]
+
+
+def enlarged(image: Tensor, shape: tuple[int, ...] | None = None) -> Image.Image:
+    """(C, H, W) as a picture in which single pixels can be seen; `shape` is that of what it stands beside."""
+    picture = to_picture(torch.nan_to_num(image))
+    height, width = shape or tuple(image.shape[1:])
+    scale = max(1, -(-SHOWN_SIDE // max(height, width)))
+    return picture.resize((width * scale, height * scale), Image.Resampling.NEAREST)

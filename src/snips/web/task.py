@@ -1,0 +1,134 @@
+"""One restoration as the page's form describes it. Everything here is main-line library: no Gradio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torch import Tensor
+
+from snips.measurements import as_measurement, measure
+from snips.priors import Prior, StationaryGaussian, load_prior
+from snips.priors.registry import BUNDLED
+from snips.problems import PROBLEMS, InverseProblem, make_operator
+from snips.report import is_picture
+from snips.restoration import Restoration, restore
+from snips.samplers import StepInfo
+from snips.web.limits import Limits, check_pixels
+
+AUTOMATIC, GAUSSIAN = "automatic", "gaussian"
+PIXELS_PER_CALL = 2**15  # through the denoiser at once, over all samples: bounds memory and the wait after Cancel
+FEWEST_CALLS = 10
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to restore, and how."""
+
+    picture: Path
+    simulate: bool  # the picture is clean: degrade it first
+    problem: str
+    sigma: float
+    samples: int
+    calls: int
+    prior: str = AUTOMATIC
+    seed: int = 0
+
+    def check(self, limits: Limits) -> None:
+        """A form can be sent by a program, too: its sliders do not protect us."""
+        if self.problem not in problems(self.simulate):
+            raise ValueError(f"{self.problem} cannot be chosen here: take one of {', '.join(problems(self.simulate))}")
+        if self.prior not in prior_names():
+            raise ValueError(f"there is no prior {self.prior} here: take one of {', '.join(prior_names())}")
+        if not 0 <= self.sigma <= 1:
+            raise ValueError(f"the noise must lie between 0 and 1, as pixels do, but is {self.sigma:g}")
+        if not 1 <= self.samples <= limits.samples:
+            raise ValueError(f"choose from 1 to {limits.samples} samples, not {self.samples}")
+        if not FEWEST_CALLS <= self.calls <= limits.calls:
+            raise ValueError(f"choose from {FEWEST_CALLS} to {limits.calls} calls, not {self.calls}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running restoration stands."""
+
+    step: int
+    total: int
+    sigma: float
+    seconds: float
+    estimate: Tensor  # (C, H, W), the denoised images of all samples that are in work, averaged
+    state: Tensor  # (C, H, W), the noisy image of one of them
+
+    @property
+    def seconds_left(self) -> float:
+        return self.seconds / self.step * (self.total - self.step)
+
+
+def build_problem(task: Task, limits: Limits) -> InverseProblem:
+    """The measurement that a task is about, if it may be asked for."""
+    task.check(limits)
+    try:
+        if task.simulate:
+            problem = measure(task.picture, task.problem, task.sigma, task.seed, {})
+        else:
+            problem = as_measurement(task.picture, task.problem, task.sigma, {})
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
+    _, height, width = problem.operator.image_shape
+    check_pixels("the restored image", width, height, limits)
+    return problem
+
+
+def run(task: Task, problem: InverseProblem, report: Callable[[Progress], None]) -> Restoration:
+    """Restore; `report` hears of each step and may raise to stop."""
+    image_shape = problem.operator.image_shape
+    prior = find_prior(task.prior, image_shape)
+    chunk = max(1, PIXELS_PER_CALL // (image_shape[1] * image_shape[2]))
+    started = time.perf_counter()
+
+    def on_step(info: StepInfo) -> None:
+        seconds = time.perf_counter() - started
+        report(Progress(info.step, info.total, info.sigma, seconds, info.denoised.mean(0), info.state.x[0]))
+
+    return restore(problem, prior, samples=task.samples, seed=task.seed, nfe=task.calls, chunk=chunk, on_step=on_step)
+
+
+def problems(simulate: bool) -> list[str]:
+    """What the page offers: all that need no further files; for a degraded picture, those whose y is a picture."""
+    return [name for name in PROBLEMS if name != "deblur_kernel" and (simulate or _measures_pictures(name))]
+
+
+@cache
+def _measures_pictures(name: str) -> bool:
+    return is_picture(make_operator(name, (3, 16, 16)))
+
+
+def prior_names() -> list[str]:
+    return [AUTOMATIC, *(name for name, prior in BUNDLED.items() if prior.file.is_file()), GAUSSIAN]
+
+
+def find_prior(name: str, image_shape: tuple[int, int, int]) -> Prior:
+    """The prior of that name, or the most special one that is made for such images."""
+    if name == AUTOMATIC:
+        name = automatic_prior(image_shape)
+    if name != GAUSSIAN:
+        return bundled(name)
+    prior = StationaryGaussian.natural(image_shape)
+    prior.name = GAUSSIAN
+    return prior
+
+
+def automatic_prior(image_shape: tuple[int, int, int]) -> str:
+    channels, *size = image_shape
+    fitting = [p for p in BUNDLED.values() if p.size in (None, tuple(size)) and channels in p.channels]
+    special_first = sorted(fitting, key=lambda prior: prior.size is None)
+    return next((prior.name for prior in special_first if prior.file.is_file()), GAUSSIAN)
+
+
+@cache
+def bundled(name: str) -> Prior:
+    """Loaded once and shared: a prior does not change when it is used."""
+    return load_prior(name)
