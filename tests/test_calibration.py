@@ -17,7 +17,8 @@ def draws(
 
 
 @pytest.mark.parametrize(
-    ("K", "level", "exact"), [(19, 0.9, 0.9), (39, 0.9, 0.9), (20, 0.9, 1 - 2 / 21), (99, 0.5, 0.5), (8, calibration.widest_level(8), 7 / 9)]
+    ("K", "level", "exact"),
+    [(19, 0.9, 0.9), (39, 0.9, 0.9), (20, 0.9, 1 - 2 / 21), (99, 0.5, 0.5), (8, calibration.widest_level(8), 7 / 9)],
 )
 def test_intervals_cover_at_the_stated_level(K, level, exact):
     """4,000 truths: a correct implementation fails once in 16,000 (4 standard errors)."""

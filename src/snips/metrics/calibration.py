@@ -55,8 +55,8 @@ def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
     """Coverage of the interval between order statistics of samples (K, ...) for truth (...).
 
     It reaches from the m-th smallest to the m-th largest sample, m the whole number nearest to (1 - level) (K + 1) / 2;
-    the level that this gives, 1 - 2 m / (K + 1), is stated in the result. The widest interval is that of `widest_level`;
-    90 % need 19 samples, or 18 for almost that.
+    the level that this gives, 1 - 2 m / (K + 1), is stated in the result. No interval is wider than `widest_level`: few
+    samples cannot tell of high levels.
     """
     K = _checked(samples, truth)
     if not 0 < level < 1:

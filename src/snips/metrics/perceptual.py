@@ -50,7 +50,9 @@ def lpips(a: Tensor, b: Tensor, network: str = "alex") -> Tensor:
     if network not in NETWORKS:
         raise ValueError(f"unknown network {network!r} for LPIPS: choose one of {', '.join(NETWORKS)}")
     if a.shape != b.shape or a.ndim != 4 or a.shape[1] not in (1, 3):
-        raise ValueError(f"LPIPS compares images (B, 1 or 3, H, W) of one shape, not {tuple(a.shape)}, {tuple(b.shape)}")
+        raise ValueError(
+            f"LPIPS compares images (B, 1 or 3, H, W) of one shape, not {tuple(a.shape)}, {tuple(b.shape)}"
+        )
     if min(a.shape[-2:]) < FEWEST_PIXELS[network]:
         fewest = FEWEST_PIXELS[network]
         raise ValueError(f"LPIPS needs images of at least {fewest} x {fewest} pixels, not {tuple(a.shape[-2:])}")
