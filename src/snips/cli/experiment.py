@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -59,7 +58,7 @@ def experiment(
     if as_json:
         print(json.dumps(record))
         return
-    out.print(Markdown((output / name / "result.md").read_text()))
+    out.print((output / name / "result.md").read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
     pictures = "".join(f", {picture}.png" for picture in record["pictures"])
     out.print(f"{output / name}: result.json, result.md{pictures}", markup=False, highlight=False, soft_wrap=True)
 

@@ -101,7 +101,7 @@ class RunFolder:
             with new_file(self.path / f"{name}.png") as work:
                 picture.save(work)
         with new_file(self.path / "result.md") as work:
-            work.write_text(f"# {record['experiment']}\n\n`{record['command']}`\n\n{text}")
+            work.write_text(f"# {record['experiment']}\n\n`{record['command']}`\n\n{text}", encoding="utf-8")
         _write_json(self.path / "result.json", record)
 
     def _files(self, part: Part) -> tuple[Path, Path]:

@@ -10,6 +10,8 @@ which is H^T (H x - y) / sigma_0^2 + weight (x - f(x)), with the step 2 / (1 / s
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -72,14 +74,18 @@ def luminance(x: Tensor) -> Tensor:
 
 
 class GreyPrior(Prior):
-    """A colour denoiser for grey images: it is shown three equal channels."""
+    """A colour denoiser for grey images: it is shown three equal channels.
+
+    Noise of level sigma in three equal channels has sqrt(3) times that level along the one direction it has, the grey
+    axis of the colours, and that is what a denoiser for noise in all directions must be told.
+    """
 
     def __init__(self, colour: Prior) -> None:
         super().__init__()
         self.colour = colour
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
-        return luminance(self.colour.denoise(x.expand(-1, 3, -1, -1), sigma))
+        return self.colour.denoise(x.expand(-1, 3, -1, -1), math.sqrt(3) * sigma).mean(1, keepdim=True)
 
 
 def _check(problem: InverseProblem, weight: float, denoiser_sigma: float) -> None:
