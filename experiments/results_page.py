@@ -3,7 +3,7 @@
     python experiments/results_page.py [--check]
 
 Stored results are experiments/results/NAME/result.json, made by `snips experiment NAME --out experiments/results`.
-Pictures are shown only where they lie beside it and the test images may be published. `--check` writes nothing and
+Pictures are shown only where the test images may be published. `--check` writes nothing and
 fails if the page is not what the stored results give.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from snips.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "results.md"
+PICTURES = PAGE.parent / "images" / "results"
 INTRODUCTION = """# Results
 
 The paper's experiments, beside its numbers (Kawar, Vaksman, Elad: SNIPS, NeurIPS 2021). This page is written by
@@ -40,15 +42,23 @@ def page(results: Path) -> str:
 def section(name: str, file: Path) -> str:
     record = json.loads(file.read_text())
     made = f"`{file.relative_to(file.parents[3])}`, made by `{record['command']}` ({record['machine']})."
+    shown = "".join(f"\n![{name} {p}](images/results/{name}_{p}.png)\n" for p in pictures(record))
     text = EXPERIMENTS[name].describe(record["results"])
-    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{pictures(file.parent, record)}"
+    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{shown}"
 
 
-def pictures(folder: Path, record: dict) -> str:
-    if not record["results"].get("publishable"):
-        return ""
-    names = [name for name in record["pictures"] if (folder / f"{name}.png").is_file()]
-    return "".join(f"\n![{name}](../{folder.relative_to(folder.parents[2])}/{name}.png)\n" for name in names)
+def pictures(record: dict) -> list[str]:
+    """The names of the pictures that may be shown."""
+    return record["pictures"] if record["results"].get("publishable") else []
+
+
+def copy_pictures(results: Path) -> None:
+    """Beside the page, where a site can show them."""
+    for file in results.glob("*/result.json"):
+        record = json.loads(file.read_text())
+        for name in pictures(record):
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.parent / f"{name}.png", PICTURES / f"{record['experiment']}_{name}.png")
 
 
 def main() -> None:
@@ -59,6 +69,7 @@ def main() -> None:
         if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
             sys.exit("docs/results.md is not what the stored results give: run python experiments/results_page.py")
         return
+    copy_pictures(RESULTS)
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -14,12 +14,10 @@ from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
 from snips.samplers.base import StepInfo
 
-NAME_HELP = "table1, faithfulness, red, red_sweep, ablation, figures, strip, lsun or cost; without one: a list."
-
 
 @app.command()
 def experiment(
-    name: Annotated[str | None, typer.Argument(help=NAME_HELP)] = None,
+    name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
     images: Annotated[int | None, typer.Option(help="How many images, instead of the experiment's own number.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny settings, without data: does it run?")] = False,
     data: Annotated[Path | None, typer.Option(help="The folder of the image collections (celeba, ...).")] = None,

@@ -5,15 +5,16 @@ from snips.experiments.base import ALL_SAMPLERS, Experiment, Request
 from snips.experiments.cost import COST
 from snips.experiments.faithful import FAITHFULNESS
 from snips.experiments.figures import CELEBA_FIGURES, LSUN_FIGURES, STRIP
-from snips.experiments.red import RED_COMPARISON, RED_SWEEP
+from snips.experiments.red import RED_COMPARISON
+from snips.experiments.red_sweep import RED_SWEEP
 from snips.experiments.runs import run
 from snips.experiments.table1 import TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {
     "table1": TABLE1,
     "faithfulness": FAITHFULNESS,
-    "red": RED_COMPARISON,
     "red_sweep": RED_SWEEP,
+    "red": RED_COMPARISON,
     "ablation": ABLATION,
     "figures": CELEBA_FIGURES,
     "strip": STRIP,

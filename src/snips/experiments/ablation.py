@@ -35,8 +35,8 @@ def prepare(request: Request) -> Study:
     problem = simulated("deblur_uniform", test.images, SIGMA_CELEBA, request.seed)
     parts = [_part(name, problem[i], prior, sampling) for i in range(len(problem)) for name in VARIANTS]
     settings = {"prior": prior_identity(prior), **sampling.settings()}
-    facts = {"prior": settings["prior"], "source": test.source, "sigma_0": SIGMA_CELEBA}
-    facts["steps"] = sampling.preset.levels * sampling.preset.tau
+    facts = {"prior": settings["prior"], "source": test.source, "publishable": test.publishable}
+    facts |= {"sigma_0": SIGMA_CELEBA, "steps": sampling.preset.levels * sampling.preset.tau}
 
     def conclude(measured: list[Measured]) -> Outcome:
         blurred = psnr(degraded_view(problem), test.images).mean().item()

@@ -5,13 +5,15 @@ It computes nothing itself, but pools what the other experiments in the same fol
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from snips.experiments.base import Experiment, Measured, Outcome, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, table
 from snips.experiments.published import SHARE_NORMAL, SHARE_UNCORRELATED
+from snips.experiments.runs import read_json
+
+SAMPLING = ("table1", "red", "figures", "strip", "lsun")  # the experiments that draw posterior samples
 
 
 def prepare(request: Request) -> Study:
@@ -29,10 +31,10 @@ def stored_rows(folder: Path) -> list[dict[str, Any]]:
     """What each experiment says about the residuals of each problem."""
     rows = []
     for file in sorted(folder.glob("*/result.json")):
-        record = json.loads(file.read_text())
-        if record["experiment"] == "faithfulness":
+        record = read_json(file)
+        if record.get("experiment") not in SAMPLING:
             continue
-        for row in record["results"].get("rows", []):
+        for row in record["results"]["rows"]:
             if row.get("faithfulness"):
                 kept = {
                     name: row[name] for name in ("group", "problem", "sampler", "sigma_0", "images", "faithfulness")

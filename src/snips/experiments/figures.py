@@ -66,20 +66,17 @@ def _study(
     any_truth = next(iter(problems.values())).truth
     assert any_truth is not None, "experiments know the truth"
     prior = experiment_prior(request, usual_prior, any_truth)
-    parts = [
-        _part(name, problem[i], prior, sampling) for name, problem in problems.items() for i in range(len(problem))
-    ]
+    count = len(any_truth)
+    parts = [_part(name, problems[name][i], prior, sampling) for i in range(count) for name in problems]
     settings = {"prior": prior_identity(prior), **sampling.settings()}
     facts = {"prior": settings["prior"], "source": source, "publishable": publishable}
 
     def conclude(measured: list[Measured]) -> Outcome:
-        samples = {
-            name: torch.cat(
-                [m.tensors["samples"] for m in measured if m.facts["group"] + m.facts["problem"] == name], 1
-            )
-            for name in problems
-        }
-        return Outcome({**facts, "rows": grouped_rows([m.facts for m in measured])}, draw(problems, samples))
+        drawn: dict[str, list[torch.Tensor]] = {name: [] for name in problems}
+        for m in measured:
+            drawn[m.facts["group"] + m.facts["problem"]].append(m.tensors["samples"])
+        pictures = draw(problems, {name: torch.cat(parts, dim=1) for name, parts in drawn.items()})
+        return Outcome({**facts, "rows": grouped_rows([m.facts for m in measured])}, pictures)
 
     return Study(settings, parts, conclude)
 

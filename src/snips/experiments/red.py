@@ -1,13 +1,12 @@
 """The appendix on RED: PSNR and LPIPS of samples, their mean, and RED with the same denoiser, for deblurring.
 
 The paper gives RED's lambda without its units. In units of pixels in [0, 1] it reproduces the paper's PSNR of RED; in
-units of 0 .. 255 it is another, so both are shown, and beside them the best of a sweep for our denoiser.
+units of 0 .. 255 it is another, so both are shown, and beside them the best that `red_sweep` found for our denoiser,
+where its results lie in the same folder.
 """
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from snips.experiments import datasets
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import setting, table, with_error
 from snips.experiments.published import RED
+from snips.experiments.red_sweep import METRICS, QUICK_ITERATIONS, RedSetting, compare, stored_best
 from snips.experiments.sampled import (
     Sampling,
     experiment_prior,
@@ -27,37 +27,22 @@ from snips.experiments.sampled import (
     sample_facts,
     simulated,
 )
-from snips.metrics import lpips, perceptual_weights, psnr, ssim
+from snips.metrics import perceptual_weights
 from snips.priors import Prior
 from snips.problems import InverseProblem
 from snips.report import picture_grid
 from snips.samplers import red_luminance
 from snips.samplers.base import OnStep
-from snips.samplers.red import DENOISER_SIGMA
 
 FULL_IMAGES, QUICK_IMAGES = 8, 1
-QUICK_ITERATIONS = 5
-METRICS = ("psnr", "lpips", "ssim")
 
 
-@dataclass(frozen=True)
-class RedSetting:
-    """The arguments of RED for one noise level."""
-
-    weight: float  # for pixels in [0, 1]
-    denoiser_sigma: float = DENOISER_SIGMA
-
-
-BEST: dict[float, RedSetting] = {  # the best mean PSNR in `snips experiment red_sweep`
-    0.006: RedSetting(weight=0.3 / 0.006**2),
-    0.1: RedSetting(weight=3 / 0.1**2, denoiser_sigma=0.05),
-}
-
-
-def red_settings(sigma_0: float) -> dict[str, RedSetting]:
+def red_settings(request: Request, sigma_0: float, prior: dict[str, str]) -> dict[str, RedSetting]:
     """The variants that are shown, by name."""
     weight = RED[sigma_0].weight
-    return {"RED": RedSetting(weight), "RED (0 .. 255)": RedSetting(255**2 * weight), "RED (best)": BEST[sigma_0]}
+    best = stored_best(request.out / "red_sweep" / "result.json", sigma_0, prior)
+    chosen = {"RED": RedSetting(weight), "RED (0 .. 255)": RedSetting(255**2 * weight)}
+    return chosen if best is None else {**chosen, "RED (best)": best}
 
 
 def prepare(request: Request) -> Study:
@@ -66,18 +51,19 @@ def prepare(request: Request) -> Study:
         raise ValueError(f"this experiment needs the weights of LPIPS: {perceptual_weights.HOW_TO_GET}")
     test = datasets.faces(request, request.images or request.choose(FULL_IMAGES, QUICK_IMAGES))
     prior = experiment_prior(request, "faces", test.images)
-    sampling = Sampling.of(request, "fast")
+    identity, sampling = prior_identity(prior), Sampling.of(request, "fast")
+    chosen = {sigma_0: red_settings(request, sigma_0, identity) for sigma_0 in RED}
     iterations = {sigma_0: request.choose(row.iterations, QUICK_ITERATIONS) for sigma_0, row in RED.items()}
     problems = {sigma_0: simulated("deblur_uniform", test.images, sigma_0, request.seed) for sigma_0 in RED}
     parts = [
-        _part(problem[i], prior, sampling, iterations[sigma_0])
+        _part(problem[i], prior, sampling, chosen[sigma_0], iterations[sigma_0])
         for sigma_0, problem in problems.items()
         for i in range(len(problem))
     ]
-    variants = {str(sigma_0): {name: vars(s) for name, s in red_settings(sigma_0).items()} for sigma_0 in RED}
-    settings = {"prior": prior_identity(prior), "lpips": with_lpips, "red": variants, **sampling.settings()}
+    variants = {str(sigma_0): {name: vars(s) for name, s in each.items()} for sigma_0, each in chosen.items()}
+    facts = {"prior": identity, "source": test.source, "publishable": test.publishable, "red": variants}
+    settings = {"prior": identity, "lpips": with_lpips, "red": variants, **sampling.settings()}
     settings["iterations"] = list(iterations.values())
-    facts = {"prior": settings["prior"], "source": test.source, "publishable": test.publishable, "red": variants}
 
     def conclude(measured: list[Measured]) -> Outcome:
         rows = [_row(sigma_0, [m.facts for m in measured if m.facts["sigma_0"] == sigma_0]) for sigma_0 in RED]
@@ -86,7 +72,9 @@ def prepare(request: Request) -> Study:
     return Study(settings, parts, conclude)
 
 
-def _part(problem: InverseProblem, prior: Prior, sampling: Sampling, iterations: int) -> Part:
+def _part(
+    problem: InverseProblem, prior: Prior, sampling: Sampling, variants: dict[str, RedSetting], iterations: int
+) -> Part:
     assert problem.truth is not None, "experiments know the truth"
     truth, sigma_0 = problem.truth, problem.sigma_0
 
@@ -94,21 +82,14 @@ def _part(problem: InverseProblem, prior: Prior, sampling: Sampling, iterations:
         result = sampling.restore(problem, prior, on_step)
         samples = result.samples.clamp(0, 1)
         images = {"SNIPS": samples[:, 0], "SNIPS mean": samples.mean(0)}
-        for name, chosen in red_settings(sigma_0).items():
-            images[name] = red_luminance(problem, prior, iterations=iterations, **vars(chosen))
+        for name, variant in variants.items():
+            images[name] = red_luminance(problem, prior, iterations=iterations, **vars(variant))
         scores = {name: compare(image, truth) for name, image in images.items()}
         tensors = {name: image[:1].clone() for name, image in images.items()}
         return Measured({**sample_facts(result), "scores": scores}, tensors)
 
     key = f"{sigma_0:g}-{image_key(problem.first_image, truth[0])}"
     return Part(key, f"sigma_0 = {sigma_0:g}, image {problem.first_image + 1}", compute)
-
-
-def compare(images: Tensor, truth: Tensor) -> dict[str, float | None]:
-    """Means over images (N, C, H, W) of one truth (1, C, H, W); LPIPS is None where its weights are absent."""
-    truth = truth.expand_as(images)
-    distance = lpips(images, truth).mean().item() if perceptual_weights.available() else None
-    return {"psnr": psnr(images, truth).mean().item(), "lpips": distance, "ssim": ssim(images, truth).mean().item()}
 
 
 def _row(sigma_0: float, facts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -153,65 +134,3 @@ def describe(results: dict[str, Any]) -> str:
 
 
 RED_COMPARISON = Experiment("Deblurring by RED with the same denoiser: PSNR and LPIPS", prepare, describe)
-
-# --- the sweep ---------------------------------------------------------------------------------------------------
-
-SWEEP_WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # lambda sigma_0^2: the prior's weight over the measurement's
-SWEEP_SIGMAS = (DENOISER_SIGMA, 0.025, 0.05, 0.1)
-QUICK_SWEEP = 2  # of each
-
-
-def prepare_sweep(request: Request) -> Study:
-    test = datasets.faces(request, request.images or request.choose(4, 1))
-    prior = experiment_prior(request, "faces", test.images)
-    weights, sigmas = (values[:QUICK_SWEEP] if request.quick else values for values in (SWEEP_WEIGHTS, SWEEP_SIGMAS))
-    settings = {"prior": prior_identity(prior), "images": len(test.images), "seed": request.seed}
-    settings["iterations"] = request.choose(100, QUICK_ITERATIONS)
-    parts = []
-    for sigma_0 in RED:
-        problem = simulated("deblur_uniform", test.images, sigma_0, request.seed)
-        for weight in (RED[sigma_0].weight * sigma_0**2, *weights):
-            for sigma in sigmas:
-                parts.append(
-                    _sweep_part(problem, prior, RedSetting(weight / sigma_0**2, sigma), settings["iterations"])
-                )
-
-    def conclude(measured: list[Measured]) -> Outcome:
-        rows = [m.facts for m in measured]
-        best = [max((row for row in rows if row["sigma_0"] == s), key=lambda row: row["psnr"]) for s in RED]
-        return Outcome({"prior": settings["prior"], "source": test.source, "sweep": rows, "best": best})
-
-    return Study(settings, parts, conclude)
-
-
-def _sweep_part(problem: InverseProblem, prior: Prior, chosen: RedSetting, iterations: int) -> Part:
-    assert problem.truth is not None, "experiments know the truth"
-    truth = problem.truth
-
-    def compute(on_step: OnStep) -> Measured:
-        x = red_luminance(problem, prior, iterations=iterations, **vars(chosen))
-        scores = [compare(x[i : i + 1], truth[i : i + 1]) for i in range(len(x))]
-        found = {m: _mean([s[m] for s in scores]) for m in METRICS}
-        return Measured({"sigma_0": problem.sigma_0, **vars(chosen), **found})
-
-    key = f"{problem.sigma_0:g}-{chosen.weight:.6g}-{chosen.denoiser_sigma:.4f}"
-    return Part(key, f"sigma_0 = {problem.sigma_0:g}, lambda {chosen.weight:.4g}", compute)
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
-
-
-def describe_sweep(results: dict[str, Any]) -> str:
-    def cells(row: dict[str, Any]) -> list[str]:
-        distance = "-" if row["lpips"] is None else f"{row['lpips']:.4f}"
-        numbers = [f"{row['sigma_0']:g}", f"{row['weight']:.4g}", f"{row['denoiser_sigma']:.4f}", f"{row['psnr']:.2f}"]
-        return [*numbers, distance]
-
-    columns = ["σ₀", "λ", "denoiser's σ", "PSNR dB", "LPIPS"]
-    best = "The best by PSNR:\n\n" + table(columns, [cells(row) for row in results["best"]])
-    return setting(results) + best + "\nAll:\n\n" + table(columns, [cells(row) for row in results["sweep"]])
-
-
-RED_SWEEP = Experiment("RED's parameters for our denoiser", prepare_sweep, describe_sweep)

@@ -68,17 +68,17 @@ class RunFolder:
     path: Path
 
     def open(self, settings: dict[str, Any], force: bool) -> None:
-        """Go on in a folder with the same settings, begin in a new one, refuse any other unless forced."""
+        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
         kept = self.path / "settings.json"
-        if kept.is_file() and not force:
-            _check_settings(self.path, _read_json(kept), settings)
-        elif self.path.exists() and any(self.path.iterdir()) and not kept.is_file():
+        if self.path.exists() and any(self.path.iterdir()) and not kept.is_file():
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
-        elif kept.is_file() and _read_json(kept) != settings:
-            for old in (self.path / "parts").glob("*"):
-                old.unlink()
+        if kept.is_file() and force:
+            for old in (*(self.path / "parts").glob("*"), self.path / "result.json", self.path / "result.md"):
+                old.unlink(missing_ok=True)
+        elif kept.is_file():
+            _check_settings(self.path, read_json(kept), settings)
         (self.path / "parts").mkdir(parents=True, exist_ok=True)
         _write_json(kept, settings)
 
@@ -87,7 +87,7 @@ class RunFolder:
         facts, tensors = self._files(part)
         if not facts.is_file():
             return None
-        return Measured(_read_json(facts), load_file(tensors) if tensors.is_file() else {})
+        return Measured(read_json(facts), load_file(tensors) if tensors.is_file() else {})
 
     def store(self, part: Part, measured: Measured) -> None:
         facts, tensors = self._files(part)
@@ -118,7 +118,7 @@ def _check_settings(folder: Path, kept: dict[str, Any], wanted: dict[str, Any]) 
         )
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
     except (ValueError, RecursionError) as error:
