@@ -7,16 +7,30 @@ import json
 import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from snips import report
 from snips.cli import app
-from snips.experiments import EXPERIMENTS, Request, datasets, faithful, published, run, sampled, table1
+from snips.experiments import (
+    EXPERIMENTS,
+    Request,
+    ablation,
+    datasets,
+    faithful,
+    published,
+    red_sweep,
+    run,
+    sampled,
+    table1,
+)
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Study
 from snips.images import example_image
-from snips.priors import StationaryGaussian
+from snips.priors import Prior, StationaryGaussian
+from snips.report import picture_grid
 from snips.restoration import restore
 
 ROOT = Path(__file__).parent.parent
@@ -210,6 +224,65 @@ def test_table1_from_the_command_line(tmp_path):
 def test_bad_requests_end_with_one_line(arguments, message, tmp_path):
     assert message in refused(invoke(*arguments, "--out", tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+class Fails(Prior):
+    """A denoiser that gives up at its fourth call."""
+
+    calls = 0
+
+    def denoise(self, x, sigma):
+        self.calls += 1
+        return x * (float("nan") if self.calls == 4 else 0.5)
+
+
+def test_a_run_that_breaks_down_keeps_its_last_state():
+    problem = sampled.simulated("denoise", example_image(), 0.1, seed=0)
+    options = {"sigmas": torch.tensor([1.0, 0.1]), "tau": 3, "step": "uniform", "c": 0.001}
+    x, stopped = ablation.last_state(problem, Fails(), options, 0, silent)
+    assert stopped == 3
+    assert x.shape == (1, 3, 64, 64)
+    assert x.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "largest", "stopped", "verdict"),
+    [
+        (25.0, 1.0, None, "converges"),
+        (20.5, 1.0, None, "stalls"),
+        (25.0, 50.0, None, "diverges"),
+        (25, 1, 9, "diverges"),
+    ],
+)
+def test_step_sizes_are_judged(scores, largest, stopped, verdict):
+    facts = [{"psnr": scores, "largest": largest, "stopped": stopped}]
+    assert ablation._row("any", facts, blurred=20.0)["verdict"] == verdict
+
+
+def test_the_best_of_a_sweep_counts_only_for_the_same_prior_and_iterations(tmp_path):
+    best = {"sigma_0": 0.1, "iterations": 100, "weight": 7.0, "denoiser_sigma": 0.02}
+    stored = tmp_path / "result.json"
+    stored.write_text(json.dumps({"results": {"prior": {"name": "a"}, "best": [best]}}))
+    assert red_sweep.stored_best(stored, 0.1, 100, {"name": "a"}) == red_sweep.RedSetting(7.0, 0.02)
+    assert red_sweep.stored_best(stored, 0.1, 5, {"name": "a"}) is None
+    assert red_sweep.stored_best(stored, 0.1, 100, {"name": "b"}) is None
+    assert red_sweep.stored_best(tmp_path / "absent.json", 0.1, 100, {"name": "a"}) is None
+
+
+def test_columns_of_pictures_share_the_largest_size():
+    grid = picture_grid([("small", torch.zeros(2, 1, 8, 8)), ("large", torch.ones(2, 3, 16, 24))], scale=2)
+    pixels = np.asarray(grid)
+    assert grid.size == (2 * 48 + 3 * report.GAP, 16 + 2 * (32 + report.GAP))
+    assert (pixels[20, 20] == 0).all()
+    assert (pixels[20, 80] == 255).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["weights"], "choose one of: lpips"), (["lpips", "--archive", "nowhere"], "there is no file nowhere")],
+)
+def test_fetching_refuses_with_one_line(arguments, message):
+    assert message in refused(CliRunner().invoke(app, ["fetch", *arguments]))
 
 
 def test_experiments_are_listed():

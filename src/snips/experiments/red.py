@@ -1,12 +1,12 @@
 """The appendix on RED: PSNR and LPIPS of samples, their mean, and RED with the same denoiser, for deblurring.
 
-The paper gives RED's lambda without its units. In units of pixels in [0, 1] it reproduces the paper's PSNR of RED; in
-units of 0 .. 255 it is another, so both are shown, and beside them the best that `red_sweep` found for our denoiser,
-where its results lie in the same folder.
+The paper gives RED's lambda without the units of the pixels, so it is read in both: [0, 1] and 0 .. 255. Beside them
+stands the best that `red_sweep` found for our denoiser, where its results lie in the same folder.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,10 +37,10 @@ from snips.samplers.base import OnStep
 FULL_IMAGES, QUICK_IMAGES = 8, 1
 
 
-def red_settings(request: Request, sigma_0: float, prior: dict[str, str]) -> dict[str, RedSetting]:
+def red_settings(folder: Path, sigma_0: float, iterations: int, prior: dict[str, str]) -> dict[str, RedSetting]:
     """The variants that are shown, by name."""
     weight = RED[sigma_0].weight
-    best = stored_best(request.out / "red_sweep" / "result.json", sigma_0, prior)
+    best = stored_best(folder / "red_sweep" / "result.json", sigma_0, iterations, prior)
     chosen = {"RED": RedSetting(weight), "RED (0 .. 255)": RedSetting(255**2 * weight)}
     return chosen if best is None else {**chosen, "RED (best)": best}
 
@@ -52,8 +52,8 @@ def prepare(request: Request) -> Study:
     test = datasets.faces(request, request.images or request.choose(FULL_IMAGES, QUICK_IMAGES))
     prior = experiment_prior(request, "faces", test.images)
     identity, sampling = prior_identity(prior), Sampling.of(request, "fast")
-    chosen = {sigma_0: red_settings(request, sigma_0, identity) for sigma_0 in RED}
     iterations = {sigma_0: request.choose(row.iterations, QUICK_ITERATIONS) for sigma_0, row in RED.items()}
+    chosen = {sigma_0: red_settings(request.out, sigma_0, n, identity) for sigma_0, n in iterations.items()}
     problems = {sigma_0: simulated("deblur_uniform", test.images, sigma_0, request.seed) for sigma_0 in RED}
     parts = [
         _part(problem[i], prior, sampling, chosen[sigma_0], iterations[sigma_0])

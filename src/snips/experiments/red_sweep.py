@@ -65,7 +65,8 @@ def _part(problem: InverseProblem, prior: Prior, chosen: RedSetting, iterations:
 
     def compute(on_step: OnStep) -> Measured:
         x = red_luminance(problem, prior, iterations=iterations, **vars(chosen))
-        return Measured({"sigma_0": problem.sigma_0, **vars(chosen), **compare(x, truth)})
+        facts = {"sigma_0": problem.sigma_0, "iterations": iterations, **vars(chosen)}
+        return Measured({**facts, **compare(x, truth)})
 
     key = f"{problem.sigma_0:g}-{chosen.weight:.6g}-{chosen.denoiser_sigma:.4f}-{image_key(0, truth)}"
     label = f"sigma_0 = {problem.sigma_0:g}, lambda = {chosen.weight:.4g}, denoiser at {chosen.denoiser_sigma:.3g}"
@@ -79,15 +80,17 @@ def compare(images: Tensor, truth: Tensor) -> dict[str, float | None]:
     return {"psnr": psnr(images, truth).mean().item(), "lpips": distance, "ssim": ssim(images, truth).mean().item()}
 
 
-def stored_best(result: Path, sigma_0: float, prior: dict[str, str]) -> RedSetting | None:
-    """What an earlier sweep with the same prior found best, or None."""
+def stored_best(result: Path, sigma_0: float, iterations: int, prior: dict[str, str]) -> RedSetting | None:
+    """What an earlier sweep with the same prior and number of iterations found best, or None."""
     if not result.is_file():
         return None
     results = read_json(result)["results"]
     if results["prior"] != prior:
         return None
-    best = next(row for row in results["best"] if row["sigma_0"] == sigma_0)
-    return RedSetting(best["weight"], best["denoiser_sigma"])
+    for best in results["best"]:
+        if (best["sigma_0"], best["iterations"]) == (sigma_0, iterations):
+            return RedSetting(best["weight"], best["denoiser_sigma"])
+    return None
 
 
 def describe(results: dict[str, Any]) -> str:
