@@ -52,7 +52,7 @@ class Sampling:
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
         chosen = {"nfe": self.nfe} if self.sampler == "fast" else vars(self.preset)
-        return {f"{self.sampler}": {"samples": self.samples, "seed": self.seed, **chosen}}
+        return {self.sampler: {"samples": self.samples, "seed": self.seed, **chosen}}
 
     def restore(self, problem: InverseProblem, prior: Prior, on_step: OnStep | None = None) -> Restoration:
         return restore(
@@ -76,8 +76,8 @@ def experiment_prior(request: Request, usual: str, images: Tensor) -> Prior:
 
 def prior_identity(prior: Prior) -> dict[str, str]:
     """Name and digest of the weights: results of other weights are other results."""
-    digest = hashlib.sha256()
-    for name, value in sorted(prior.state_dict().items()):
+    digest = hashlib.sha256(type(prior).__name__.encode())
+    for name, value in sorted([*prior.named_parameters(), *prior.named_buffers()]):
         digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
     return {"name": prior.name or type(prior).__name__, "sha256": digest.hexdigest()[:16]}
 
@@ -113,7 +113,7 @@ def sample_facts(result: Restoration) -> dict[str, Any]:
     """All that is said about the samples of one image."""
     scores, truth = result.psnr(), result.problem.truth
     assert scores is not None, "experiments know the truth"
-    assert truth is not None
+    assert truth is not None, "experiments know the truth"
     verdict, K = result.faithfulness(), len(result.samples)
     covered = coverage(result.samples, truth, widest_level(K))
     rows = {"std_ratio": verdict.std_ratio, "p_value": verdict.p_value, "rho": verdict.rho}
