@@ -14,6 +14,7 @@ from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells,
 from snips.experiments.published import CELEBA_SAMPLES, LSUN_SAMPLES, SIGMA_CELEBA, SIGMA_LSUN
 from snips.experiments.sampled import Sampling, experiment_prior, grouped_rows, prior_identity, sampled_part, simulated
 from snips.experiments.table1 import PROBLEMS as CELEBA_PROBLEMS
+from snips.priors import Prior
 from snips.problems import InverseProblem
 from snips.report import comparison_columns, comparison_grid, picture_grid
 
@@ -81,7 +82,7 @@ def _study(
     return Study(settings, parts, conclude)
 
 
-def _part(name: str, problem: InverseProblem, prior: Any, sampling: Sampling) -> Part:
+def _part(name: str, problem: InverseProblem, prior: Prior, sampling: Sampling) -> Part:
     group, space, plain_name = name.rpartition(" ")
     return sampled_part(plain_name, problem, prior, sampling, keep=True, group=group + space)
 

@@ -109,8 +109,8 @@ def _columns(problems: dict[float, InverseProblem], measured: list[Measured]) ->
     shown = {sigma_0: next(m for m in measured if m.facts["sigma_0"] == sigma_0) for sigma_0 in problems}
     truths = [problem.truth[:1] for problem in problems.values() if problem.truth is not None]
     columns = [("original", torch.cat(truths)), ("blurred", torch.cat([p.y[:1] for p in problems.values()]))]
-    names = next(iter(shown.values())).tensors
-    return columns + [(name, torch.cat([m.tensors[name] for m in shown.values()])) for name in names]
+    methods = measured[0].facts["scores"]  # in their order, which files of tensors do not keep
+    return columns + [(name, torch.cat([m.tensors[name] for m in shown.values()])) for name in methods]
 
 
 def describe(results: dict[str, Any]) -> str:

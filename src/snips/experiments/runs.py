@@ -38,9 +38,11 @@ def run(name: str, experiment: Experiment, request: Request, progress: Progress,
 
 
 def _compute(folder: RunFolder, part: Part, done: int, total: int, progress: Progress) -> Measured:
-    measured = part.compute(lambda info: progress(part.label, done, total, info))
-    folder.store(part, measured)
-    return measured
+    """As it will be read again: a run that was never stopped gives exactly what a resumed one does."""
+    folder.store(part, part.compute(lambda info: progress(part.label, done, total, info)))
+    stored = folder.load(part)
+    assert stored is not None, "it was written a moment ago"
+    return stored
 
 
 def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict[str, Any]:
