@@ -17,7 +17,8 @@ def draws(
 
 
 @pytest.mark.parametrize(
-    ("K", "level", "exact"), [(19, 0.9, 0.9), (39, 0.9, 0.9), (20, 0.9, 1 - 2 / 21), (99, 0.5, 0.5)]
+    ("K", "level", "exact"),
+    [(19, 0.9, 0.9), (39, 0.9, 0.9), (20, 0.9, 1 - 2 / 21), (99, 0.5, 0.5), (8, calibration.widest_level(8), 7 / 9)],
 )
 def test_intervals_cover_at_the_stated_level(K, level, exact):
     """4,000 truths: a correct implementation fails once in 16,000 (4 standard errors)."""
@@ -75,7 +76,7 @@ def test_summaries_reduce_images_to_numbers():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: calibration.coverage(torch.zeros(18, 3), torch.zeros(3)), "at least 19"),
+        (lambda: calibration.coverage(torch.zeros(8, 3), torch.zeros(3)), "8 samples give no interval"),
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(4)), "K in front"),
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(3), 1.0), "between 0 and 1"),
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(3), 0.01), "no interval"),

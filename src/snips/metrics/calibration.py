@@ -14,7 +14,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-FEWEST_SAMPLES = 19  # the fewest for which a 90 % interval exists
 Summary = Callable[[Tensor], Tensor]  # (..., C, H, W) -> (...)
 
 
@@ -47,17 +46,23 @@ class Coverage:
         return float(self.inside.double().mean())
 
 
+def widest_level(samples: int) -> float:
+    """The level of the interval between the smallest and the largest of so many samples."""
+    return 1 - 2 / (samples + 1)
+
+
 def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
     """Coverage of the interval between order statistics of samples (K, ...) for truth (...).
 
     It reaches from the m-th smallest to the m-th largest sample, m the whole number nearest to (1 - level) (K + 1) / 2;
-    the level that this gives, 1 - 2 m / (K + 1), is stated in the result.
+    the level that this gives, 1 - 2 m / (K + 1), is stated in the result. No interval is wider than `widest_level`: few
+    samples cannot tell of high levels.
     """
     K = _checked(samples, truth)
     if not 0 < level < 1:
         raise ValueError(f"the level of an interval lies between 0 and 1, but is {level}")
-    m = max(1, round((1 - level) * (K + 1) / 2))
-    if 2 * m >= K + 1:
+    m = round((1 - level) * (K + 1) / 2)
+    if not 0 < 2 * m < K + 1:
         raise ValueError(f"{K} samples give no interval of level {level:g}: draw more")
     ordered = samples.sort(0).values
     inside = (truth >= ordered[m - 1]) & (truth <= ordered[K - m])
@@ -92,9 +97,6 @@ def uniformity(rank: Tensor, samples: int, bins: int | None = None) -> float:
 
 
 def _checked(samples: Tensor, truth: Tensor) -> int:
-    K = len(samples)
     if samples.shape[1:] != truth.shape:
         raise ValueError(f"samples {tuple(samples.shape)} must be truth {tuple(truth.shape)} with K in front")
-    if K < FEWEST_SAMPLES:
-        raise ValueError(f"calibration needs at least {FEWEST_SAMPLES} samples, not {K}")
-    return K
+    return len(samples)

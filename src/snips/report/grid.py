@@ -27,18 +27,29 @@ def is_picture(operator: LinearOperator) -> bool:
     return len(shape) == 3 and shape[0] in (1, 3) and not isinstance(operator, FourierSampling)
 
 
-def comparison_grid(problem: InverseProblem, samples: Tensor, scale: int | None = None) -> Image.Image:
-    """One row for each image: original (where known), degraded, the samples, their mean, and std x 4."""
-    K, B, _, height, width = samples.shape
-    scale = scale or max(1, 96 // max(height, width))
+def comparison_grid(
+    problem: InverseProblem, samples: Tensor, scale: int | None = None, shown: int | None = None
+) -> Image.Image:
+    """One row for each image: original (where known), degraded, the samples (or the first few), mean, and std x 4."""
+    return picture_grid(comparison_columns(problem, samples, shown), scale)
+
+
+def comparison_columns(problem: InverseProblem, samples: Tensor, shown: int | None = None) -> list[tuple[str, Tensor]]:
+    """The columns of `comparison_grid`, by name."""
+    K = len(samples)
     clamped = samples.clamp(0, 1)
     std = samples.std(0) if K > 1 else torch.zeros_like(samples[0])
-    columns = [("degraded", degraded_view(problem)), *((f"sample {k + 1}", clamped[k]) for k in range(K))]
+    columns = [("degraded", degraded_view(problem)), *((f"sample {k + 1}", clamped[k]) for k in range(K)[:shown])]
     columns += [("mean", clamped.mean(0)), (f"std x {STD_SCALE}", STD_SCALE * std)]
-    if problem.truth is not None:
-        columns.insert(0, ("original", problem.truth))
+    return columns if problem.truth is None else [("original", problem.truth), *columns]
+
+
+def picture_grid(columns: list[tuple[str, Tensor]], scale: int | None = None) -> Image.Image:
+    """Named columns of pictures (B, C, h, w), one row for each b; all are shown in the largest size among them."""
+    height, width = (max(images.shape[axis] for _, images in columns) for axis in (-2, -1))
+    scale = scale or max(1, 96 // max(height, width))
     size = (height * scale, width * scale)
-    tiles = [[_tile(images[b], size) for _, images in columns] for b in range(B)]
+    tiles = [[_tile(images[b], size) for _, images in columns] for b in range(len(columns[0][1]))]
     return _assemble(tiles, [name for name, _ in columns])
 
 

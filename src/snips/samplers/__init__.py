@@ -3,5 +3,17 @@
 from snips.samplers.annealed_langevin import PRESETS, LangevinPreset, langevin, langevin_steps
 from snips.samplers.base import State, StepInfo
 from snips.samplers.predictor_corrector import fast, fast_steps
+from snips.samplers.red import red, red_luminance
 
-__all__ = ["PRESETS", "LangevinPreset", "State", "StepInfo", "fast", "fast_steps", "langevin", "langevin_steps"]
+__all__ = [
+    "PRESETS",
+    "LangevinPreset",
+    "State",
+    "StepInfo",
+    "fast",
+    "fast_steps",
+    "langevin",
+    "langevin_steps",
+    "red",
+    "red_luminance",
+]

@@ -1,0 +1,77 @@
+"""Write docs/results.md from the stored results of `snips experiment`, so that every figure in it has a JSON file.
+
+    python experiments/results_page.py [--check]
+
+Stored results are experiments/results/NAME/result.json, made by `snips experiment NAME --out experiments/results`.
+Pictures are shown only where the test images may be published. `--check` writes nothing and
+fails if the page is not what the stored results give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from snips.experiments import EXPERIMENTS
+
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "results.md"
+PICTURES = PAGE.parent / "images" / "results"
+INTRODUCTION = """# Results
+
+The paper's experiments, beside its numbers (Kawar, Vaksman, Elad: SNIPS, NeurIPS 2021). This page is written by
+`python experiments/results_page.py` from the stored results; under each heading stand the file and the command that
+made it, to be run with `--out experiments/results`.
+"""
+
+
+def page(results: Path) -> str:
+    """The whole page; experiments without stored results are left out, and named at the end."""
+    stored = {name: results / name / "result.json" for name in EXPERIMENTS}
+    present = {name: file for name, file in stored.items() if file.is_file()}
+    sections = [INTRODUCTION, *(section(name, file) for name, file in present.items())]
+    missing = [f"`{name}`" for name in EXPERIMENTS if name not in present]
+    if missing:
+        sections.append(f"Not run yet: {', '.join(missing)}.\n")
+    return "\n".join(sections)
+
+
+def section(name: str, file: Path) -> str:
+    record = json.loads(file.read_text())
+    made = f"`{file.relative_to(file.parents[3])}`, made by `{record['command']}` ({record['machine']})."
+    shown = "".join(f"\n![{name} {p}](images/results/{name}_{p}.png)\n" for p in pictures(record))
+    text = EXPERIMENTS[name].describe(record["results"])
+    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{shown}"
+
+
+def pictures(record: dict) -> list[str]:
+    """The names of the pictures that may be shown."""
+    return record["pictures"] if record["results"].get("publishable") else []
+
+
+def copy_pictures(results: Path) -> None:
+    """Beside the page, where a site can show them."""
+    for file in results.glob("*/result.json"):
+        record = json.loads(file.read_text())
+        for name in pictures(record):
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.parent / f"{name}.png", PICTURES / f"{record['experiment']}_{name}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only compare")
+    text = page(RESULTS)
+    if parser.parse_args().check:
+        if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
+            sys.exit("docs/results.md is not what the stored results give: run python experiments/results_page.py")
+        return
+    copy_pictures(RESULTS)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

