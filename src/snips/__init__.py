@@ -3,6 +3,7 @@
 __version__ = "0.1.0"
 
 from snips import metrics, operators, priors, samplers, schedules
+from snips.conversion import as_operator
 from snips.images import load_image
 from snips.operators import LinearOperator, check_operator
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
@@ -19,6 +20,7 @@ __all__ = [
     "Prior",
     "Restoration",
     "StationaryGaussian",
+    "as_operator",
     "check_operator",
     "load_image",
     "load_prior",

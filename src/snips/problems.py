@@ -56,8 +56,8 @@ class InverseProblem:
             check_tensor("truth", self.truth, self.operator.image_shape)
             if len(self.truth) != len(self.y):
                 raise ValueError(f"there are {len(self.y)} measurements but {len(self.truth)} true images")
-        s = self.operator.singular_values
-        if s.dtype != self.y.dtype or s.device != self.y.device:
+        like = self.operator.like
+        if like.dtype != self.y.dtype or like.device != self.y.device:
             matching = copy.deepcopy(self.operator).to(device=self.y.device, dtype=self.y.dtype)
             object.__setattr__(self, "operator", matching)
 

@@ -13,7 +13,7 @@ from snips.cli.app import ForceOption, JsonOption, app, out
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
 from snips.priors.registry import BUNDLED, BundledPrior
-from snips.storage import new_file
+from snips.files import new_file
 
 
 @app.command()

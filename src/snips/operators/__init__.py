@@ -4,7 +4,10 @@ from snips.operators import kernels
 from snips.operators.base import LinearOperator
 from snips.operators.checks import OperatorReport, check_operator
 from snips.operators.circular import CircularBlur
+from snips.operators.computed import MatrixFree, ThinSVD
 from snips.operators.dense import Dense
+from snips.operators.masked import MaskedTransform
+from snips.operators.reshaped import Reshaped
 from snips.operators.separable import Colorization, Deblurring, Denoising, Separable, SuperResolution
 from snips.operators.subsampled import CompressiveSensing, FourierSampling, Inpainting, Zero
 
@@ -18,9 +21,13 @@ __all__ = [
     "FourierSampling",
     "Inpainting",
     "LinearOperator",
+    "MaskedTransform",
+    "MatrixFree",
     "OperatorReport",
+    "Reshaped",
     "Separable",
     "SuperResolution",
+    "ThinSVD",
     "Zero",
     "check_operator",
     "kernels",

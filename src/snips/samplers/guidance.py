@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from snips.operators.base import LinearOperator
+from snips.operators.krylov import conjugate_gradients
 from snips.operators.transforms import dct, idct
 from snips.priors.stationary import NATURAL_COLOURS
 from snips.samplers.conditional import Coordinates, Level
@@ -114,20 +115,3 @@ class Guide:
         r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
         relative = (r2 - 1).clamp(max=SHARPEST**2 if self.towards_y else 0)  # (S sigma)^2
         return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
-
-
-def conjugate_gradients(apply, b: Tensor, steps: int) -> Tensor:
-    """An approximate solution of apply(x) = b for each row of b (B, ...) on its own."""
-
-    def dot(u: Tensor, v: Tensor) -> Tensor:
-        return (u * v).flatten(1).sum(1).clamp(min=torch.finfo(b.dtype).tiny).reshape(-1, *[1] * (b.ndim - 1))
-
-    x, residual, direction = torch.zeros_like(b), b, b
-    energy = dot(residual, residual)
-    for _ in range(steps):
-        image = apply(direction)
-        step = energy / dot(direction, image)
-        x, residual = x + step * direction, residual - step * image
-        previous, energy = energy, dot(residual, residual)
-        direction = residual + energy / previous * direction
-    return x
