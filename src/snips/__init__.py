@@ -5,11 +5,12 @@ __version__ = "0.1.0"
 from snips import metrics, operators, priors, samplers, schedules
 from snips.conversion import as_operator
 from snips.images import load_image
-from snips.operators import LinearOperator, check_operator
+from snips.operators import LinearOperator, check_operator, compose, stack
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
+from snips.whitening import stack_measurements, whiten
 
 __all__ = [
     "PROBLEMS",
@@ -22,6 +23,7 @@ __all__ = [
     "StationaryGaussian",
     "as_operator",
     "check_operator",
+    "compose",
     "load_image",
     "load_prior",
     "make_operator",
@@ -31,4 +33,7 @@ __all__ = [
     "restore",
     "samplers",
     "schedules",
+    "stack",
+    "stack_measurements",
+    "whiten",
 ]

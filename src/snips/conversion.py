@@ -58,8 +58,8 @@ def as_operator(
                 options: dict[str, Any] = {"svd": svd, "rank": rank, "cache": cache, "progress": watch}
                 return decompose(to_map(obj, shape), shape, name=type(obj).__name__, **options)
     raise ValueError(
-        f"a {type(obj).__name__} is no operator that is known: give a matrix, a SciPy LinearOperator, a pylops operator "
-        "or a deepinv LinearPhysics"
+        f"a {type(obj).__name__} is no operator that is known: give a matrix, a SciPy LinearOperator, a pylops "
+        "operator or a deepinv LinearPhysics"
     )
 
 

@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, app, out
+from snips.files import new_file
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
 from snips.priors.registry import BUNDLED, BundledPrior
-from snips.files import new_file
 
 
 @app.command()

@@ -15,7 +15,7 @@ def is_pylops(obj: Any) -> bool:
 
 
 def pylops_map(obj: Any, image_shape: tuple[int, int, int]) -> LinearMap:
-    """A pylops operator whose model is the image in row-major order; y keeps the shape `dimsd` where pylops knows it."""
+    """A pylops operator whose model is the image in row-major order; y keeps its shape `dimsd` where there is one."""
     check_real(obj, "the pylops operator")
     measured = tuple(int(n) for n in getattr(obj, "dimsd", ()) or ())
     measured = measured if math.prod(measured) == obj.shape[0] else (obj.shape[0],)

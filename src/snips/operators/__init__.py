@@ -4,6 +4,8 @@ from snips.operators import kernels
 from snips.operators.base import LinearOperator
 from snips.operators.checks import OperatorReport, check_operator
 from snips.operators.circular import CircularBlur
+from snips.operators.combine import compose, scale_rows, stack
+from snips.operators.combined import Stacked
 from snips.operators.computed import MatrixFree, ThinSVD
 from snips.operators.dense import Dense
 from snips.operators.masked import MaskedTransform
@@ -26,9 +28,13 @@ __all__ = [
     "OperatorReport",
     "Reshaped",
     "Separable",
+    "Stacked",
     "SuperResolution",
     "ThinSVD",
     "Zero",
     "check_operator",
+    "compose",
     "kernels",
+    "scale_rows",
+    "stack",
 ]

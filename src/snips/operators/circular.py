@@ -74,3 +74,14 @@ def crop_kernel(kernel: Tensor, folded: Tensor) -> Tensor:
     if kernel.shape[1] <= height and kernel.shape[2] <= width:
         return kernel
     return folded.roll((height // 2, width // 2), (1, 2))
+
+
+def convolved(a: Tensor, b: Tensor) -> Tensor:
+    """One kernel in place of two, (1 or C, K, L) each; the middle of the result is where both have theirs."""
+    channels = max(len(a), len(b))
+    (rows, columns), b = b.shape[1:], b.expand(channels, -1, -1)
+    padded = F.pad(a.expand(channels, -1, -1), (columns - 1, columns - 1, rows - 1, rows - 1))
+    full = F.conv2d(padded[None], b.flip(1, 2)[:, None], groups=channels)[0]
+    # K // 2 + K' // 2 is the middle of K + K' - 1 entries, unless both are even: then of one more
+    more = [int(n % 2 == 0 and m % 2 == 0) for n, m in zip(a.shape[1:], (rows, columns), strict=True)]
+    return F.pad(full, (0, more[1], 0, more[0]))

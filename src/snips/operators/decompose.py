@@ -50,7 +50,7 @@ def decompose(
     acts_per_channel(H, image_shape)  # refused before the work, not after it
     check_map(H, name)
     smaller = min(H.size)
-    if rank is not None and not 1 <= rank:
+    if rank is not None and rank < 1:
         raise ValueError(f"rank must be at least 1, but is {rank}")
     if svd is False or (svd is None and rank is None and smaller > FULL):
         return MatrixFree(H, image_shape)

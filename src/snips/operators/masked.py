@@ -1,4 +1,4 @@
-"""A mask after an orthonormal transform, with the measurement left in its full size: zeros where nothing was measured."""
+"""A mask after an orthonormal transform, with y left in its full size: zeros where nothing was measured."""
 
 from __future__ import annotations
 
