@@ -5,8 +5,10 @@ __version__ = "0.1.0"
 from snips import metrics, operators, priors, samplers, schedules
 from snips.conversion import as_operator
 from snips.images import load_image
+from snips.metrics.prior_check import check_prior
 from snips.operators import LinearOperator, check_operator, compose, stack
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
+from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
@@ -22,7 +24,9 @@ __all__ = [
     "Restoration",
     "StationaryGaussian",
     "as_operator",
+    "as_prior",
     "check_operator",
+    "check_prior",
     "compose",
     "load_image",
     "load_prior",
