@@ -17,10 +17,10 @@ from snips.names import unknown_name
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.report import comparison_grid
-from snips.samplers import fast, langevin
+from snips.samplers import fast, langevin, matrix_free
 from snips.samplers.base import OnStep
 
-SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin}
+SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +100,16 @@ def restore(
     Args:
         problem: the measurement, its operator and noise level.
         prior: a denoiser on the device of the measurement.
-        sampler: a name in `SAMPLERS`; its further arguments are `sampler_options`.
+        sampler: a name in `SAMPLERS`; its further arguments are `sampler_options`. An operator without an SVD is
+            sampled by "matrix_free" in place of "fast".
         samples: K samples for each image.
         seed: the same seed gives the same samples.
         on_step: called after each step with a `StepInfo`; raise from it to cancel.
     """
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    if sampler == "fast" and not problem.operator.has_svd:
+        sampler = "matrix_free"
     started = time.perf_counter()
     drawn = SAMPLERS[sampler](problem, prior, samples=samples, seed=seed, on_step=on_step, **sampler_options)
     settings = {

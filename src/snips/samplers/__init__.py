@@ -2,6 +2,18 @@
 
 from snips.samplers.annealed_langevin import PRESETS, LangevinPreset, langevin, langevin_steps
 from snips.samplers.base import State, StepInfo
+from snips.samplers.matrix_free import matrix_free, matrix_free_steps
 from snips.samplers.predictor_corrector import fast, fast_steps
 
-__all__ = ["PRESETS", "LangevinPreset", "State", "StepInfo", "fast", "fast_steps", "langevin", "langevin_steps"]
+__all__ = [
+    "PRESETS",
+    "LangevinPreset",
+    "State",
+    "StepInfo",
+    "fast",
+    "fast_steps",
+    "langevin",
+    "langevin_steps",
+    "matrix_free",
+    "matrix_free_steps",
+]

@@ -36,14 +36,14 @@ class Photographs:
 
     def __init__(self, operator: LinearOperator) -> None:
         channels, height, width = operator.image_shape
-        s = operator.singular_values
+        like = operator.like
         vertical, horizontal = torch.arange(height) / (2 * height), torch.arange(width) / (2 * width)
         f2 = vertical[:, None] ** 2 + horizontal**2
         power = torch.where(f2 > 0, POWER / f2.clamp(min=1e-12), BRIGHTNESS * height * width)
         colours = torch.tensor(NATURAL_COLOURS) if channels == 3 else torch.eye(channels)
         variances, rotation = torch.linalg.eigh(colours.double())
-        self.rotation = rotation.to(s)  # (C, C)
-        self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
+        self.rotation = rotation.to(like)  # (C, C)
+        self.variances = (variances[:, None, None] * power).to(like)  # (C, H, W)
 
     def filter(self, x: Tensor, gain: Tensor) -> Tensor:
         """Multiply x (B, C, H, W) by gain (C, H, W) in the basis where C is diagonal."""
