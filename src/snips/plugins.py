@@ -11,8 +11,9 @@ Prior), `snips.operators` (convert(obj, image_shape) -> LinearOperator, or None 
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -26,9 +27,14 @@ class Plugin:
     value: Any
     origin: str  # the package and its version
 
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (inspect.getdoc(self.value) or "").partition("\n")[0]
 
-def plugins(group: str) -> dict[str, Plugin]:
-    """What other packages offer in a group; a broken one is left out with a warning of one line."""
+
+def plugins(group: str, taken: Container[str] = ()) -> dict[str, Plugin]:
+    """What other packages offer in a group; a broken one, or a name that is taken, is left out with a warning."""
     found: dict[str, Plugin] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         origin = _origin(entry)
@@ -40,8 +46,8 @@ def plugins(group: str) -> dict[str, Plugin]:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             warnings.warn(f"the plug-in {entry.name} of {origin} is left out ({reason})", PluginWarning, stacklevel=2)
             continue
-        if entry.name in found:
-            first = found[entry.name].origin
+        if entry.name in taken or entry.name in found:
+            first = found[entry.name].origin if entry.name in found else "snips"
             warnings.warn(f"{origin} also offers {entry.name}; that of {first} is used", PluginWarning, stacklevel=2)
             continue
         found[entry.name] = Plugin(entry.name, value, origin)

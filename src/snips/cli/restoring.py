@@ -14,7 +14,7 @@ from snips import measurements, storage
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
 from snips.priors import Prior, StationaryGaussian, load_prior
-from snips.problems import PROBLEMS, InverseProblem
+from snips.problems import InverseProblem, all_problems
 from snips.restoration import SAMPLERS, Restoration, restore
 from snips.samplers import PRESETS
 from snips.schedules import geometric
@@ -107,13 +107,14 @@ def degrade(
 
 @app.command()
 def problems(as_json: JsonOption = False) -> None:
-    """List the problems by name."""
+    """List the problems by name, with the packages they come from."""
     if as_json:
-        print(json.dumps({name: {"summary": e.summary, "options": e.options} for name, e in PROBLEMS.items()}))
+        facts = {n: {"summary": e.summary, "options": e.options, "origin": e.origin} for n, e in all_problems().items()}
+        print(json.dumps(facts))
         return
-    table = Table("name", "what it does", "options")
-    for name, entry in PROBLEMS.items():
-        table.add_row(name, entry.summary, entry.options)
+    table = Table("name", "what it does", "options", "from")
+    for name, entry in all_problems().items():
+        table.add_row(name, entry.summary, entry.options, entry.origin)
     out.print(table)
 
 

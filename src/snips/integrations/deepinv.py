@@ -24,8 +24,8 @@ class SNIPS(nn.Module):
         operator_options: svd, rank, cache and progress of `as_operator`.
         options: of `restore`: samples, seed, sampler, nfe and the like.
 
-    The result is exactly that of `restore(InverseProblem(as_operator(physics, shape), y, sigma_0), as_prior(denoiser))`;
-    `.restoration(y, physics)` gives all of it.
+    The result is exactly that of `restore` with `InverseProblem(as_operator(physics, shape), y, sigma_0)` and
+    `as_prior(denoiser)`; `.restoration(y, physics)` gives all of it.
     """
 
     def __init__(

@@ -7,8 +7,8 @@ model N(D, C) of `guidance`, by perturbing and solving: with c ~ N(D, C) and z ~
 
 Then the next noisy image follows from x^ and x as in ancestral sampling; at a repeated level it is x^ + sigma n.
 
-Below, sigma s_max < sigma_0, the annealing noise is carved from the measurement noise as in the fast sampler. Its mean and
-variance need no coordinates any more: with t = (sigma / sigma_0)^2 and G = H^T H
+Below, sigma s_max < sigma_0, the annealing noise is carved from the measurement noise as in the fast sampler. Its mean
+and variance need no coordinates any more: with t = (sigma / sigma_0)^2 and G = H^T H
 
     m = D + t H^T (y - H D),      A = sigma^2 (I - t G),
 
