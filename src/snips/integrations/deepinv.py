@@ -84,5 +84,5 @@ def state_key(physics: Any, shape: tuple[int, ...]) -> str:
     digest = hashlib.sha256(f"{id(physics)} {type(physics).__name__} {shape}".encode())
     for name, value in (*physics.named_buffers(), *physics.named_parameters()):
         if "noise_model" not in name:
-            digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(name.encode() + value.detach().cpu().resolve_conj().contiguous().numpy().tobytes())
     return digest.hexdigest()

@@ -10,8 +10,8 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from snips.names import unknown_name
-from snips.priors import ncsnv2_files, unet
 from snips.plugins import Plugin, plugins
+from snips.priors import ncsnv2_files, unet
 from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
 
