@@ -44,5 +44,13 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) --editable ".[dev]"
 	@touch $@
 
+# The libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which would
+# replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported. Tests skip what is missing.
+$(VENV)/installed-others: $(VENV)/installed-dev
+	$(PIP) --no-deps deepinv==0.5.0 torchvision==0.28.0 torchmetrics
+	$(PIP) einops h5py lightning-utilities matplotlib natsort requests tqdm
+	$(PIP) --editable ".[pylops,diffusers]"
+	@touch $@
+
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache

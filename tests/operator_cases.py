@@ -32,6 +32,8 @@ BUILDERS = {
     "circular_even": lambda c, h, w: ops.CircularBlur((c, h, w), _random(2, 4)),
     "circular_larger_than_image": lambda c, h, w: ops.CircularBlur((c, h, w), _random(21, 23)),
     "circular_rank_deficient": lambda c, h, w: ops.CircularBlur((c, h, w), torch.ones(h, w)),
+    "circular_by_channel": lambda c, h, w: ops.CircularBlur((c, h, w), _random(c, 3, 2)),
+    "masked": lambda c, h, w: ops.MaskedTransform((c, h, w), _mask(c, h, w) * _random(c, h, w)),
     "motion": lambda c, h, w: ops.CircularBlur((c, h, w), kernels.motion(4, 30)),
     "hadamard_or_dct": lambda c, h, w: ops.CompressiveSensing((c, h, w), max(1, h * w // 4)),
     "dct": lambda c, h, w: ops.CompressiveSensing((c, h, w), max(1, h * w // 4), "dct"),

@@ -3,12 +3,16 @@
 __version__ = "0.1.0"
 
 from snips import metrics, operators, priors, samplers, schedules
+from snips.conversion import as_operator
 from snips.images import load_image
-from snips.operators import LinearOperator, check_operator
+from snips.metrics.prior_check import check_prior
+from snips.operators import LinearOperator, check_operator, compose, stack
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
+from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
+from snips.whitening import stack_measurements, whiten
 
 __all__ = [
     "PROBLEMS",
@@ -19,7 +23,11 @@ __all__ = [
     "Prior",
     "Restoration",
     "StationaryGaussian",
+    "as_operator",
+    "as_prior",
     "check_operator",
+    "check_prior",
+    "compose",
     "load_image",
     "load_prior",
     "make_operator",
@@ -29,4 +37,7 @@ __all__ = [
     "restore",
     "samplers",
     "schedules",
+    "stack",
+    "stack_measurements",
+    "whiten",
 ]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from snips import storage
 from snips.arrays import load_npy, load_npz, npz_names
+from snips.files import new_file
 from snips.images import load_image, to_picture
 from snips.photo_problems import pose, simulate
 from snips.photos import load_photo
@@ -31,7 +32,7 @@ def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -
     tensors, recipe = storage.recipe_to_json(problem.operator)
     description = json.dumps({"operator": recipe, "sigma_0": problem.sigma_0})
     arrays: dict[str, Any] = {name: value.cpu().numpy() for name, value in tensors.items()}
-    with storage.new_file(path) as work:
+    with new_file(path) as work:
         np.savez_compressed(work, y=problem.y.cpu().numpy(), description=np.array(description), **arrays)
 
 
@@ -39,7 +40,7 @@ def _save_picture(problem: InverseProblem, path: Path) -> None:
     if not is_picture(problem.operator):
         shape = problem.operator.measurement_shape
         raise ValueError(f"a measurement of shape {shape} is not a picture: give --out a name that ends in .npz")
-    with storage.new_file(path) as work:
+    with new_file(path) as work:
         to_picture(problem.y[0]).save(work)
 
 

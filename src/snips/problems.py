@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from snips.operators import (
 )
 from snips.operators.base import Recipe, checked_image_shape
 from snips.operators.masks import cartesian_mask, default_inpainting_mask
+from snips.plugins import plugins
 from snips.streams import Chain, Streams
 
 Shape = tuple[int, int, int]
@@ -57,8 +58,8 @@ class InverseProblem:
             check_tensor("truth", self.truth, self.operator.image_shape)
             if len(self.truth) != len(self.y):
                 raise ValueError(f"there are {len(self.y)} measurements but {len(self.truth)} true images")
-        s = self.operator.singular_values
-        if s.dtype != self.y.dtype or s.device != self.y.device:
+        like = self.operator.like
+        if like.dtype != self.y.dtype or like.device != self.y.device:
             matching = copy.deepcopy(self.operator).to(device=self.y.device, dtype=self.y.dtype)
             object.__setattr__(self, "operator", matching)
 
@@ -114,6 +115,7 @@ class ProblemEntry:
     build: Callable[..., LinearOperator]  # build(image_shape, **options)
     summary: str
     options: str = ""  # with their defaults, for people
+    origin: str = "snips"  # the package that offers it
 
     def __call__(self, image_shape: Shape, **options: Any) -> LinearOperator:
         return self.build(image_shape, **options)
@@ -198,16 +200,27 @@ PROBLEMS: dict[str, ProblemEntry] = {
 }
 
 
+def all_problems() -> dict[str, ProblemEntry]:
+    """PROBLEMS, and those that installed packages offer as `snips.problems`; a name of ours is never replaced."""
+    found = {}
+    for name, plugin in plugins("snips.problems", taken=PROBLEMS).items():
+        entry = plugin.value if isinstance(plugin.value, ProblemEntry) else ProblemEntry(plugin.value, plugin.summary)
+        found[name] = replace(entry, origin=plugin.origin)
+    return {**PROBLEMS, **found}
+
+
 def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
-    """Build the operator of a problem in PROBLEMS for images (C, H, W); it remembers how, in `.recipe`."""
-    if not isinstance(name, str) or name not in PROBLEMS:
-        raise ValueError(unknown_name("problem", str(name), list(PROBLEMS)))
-    shape = checked_image_shape(image_shape)
+    """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
+    known = PROBLEMS if isinstance(name, str) and name in PROBLEMS else all_problems()
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(unknown_name("problem", str(name), list(known)))
+    entry, shape = known[name], checked_image_shape(image_shape)
     try:
-        operator = PROBLEMS[name](shape, **options)
+        operator = entry(shape, **options)
     except TypeError as error:  # an option that is not known, or of the wrong type
-        known = PROBLEMS[name].options or "none"
         given = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        raise ValueError(f"{name} cannot take {given[:200]}; its options: {known}") from error
+        raise ValueError(f"{name} cannot take {given[:200]}; its options: {entry.options or 'none'}") from error
+    if not isinstance(operator, LinearOperator):
+        raise ValueError(f"{name} of {entry.origin} built a {type(operator).__name__}, not a LinearOperator")
     operator.recipe = Recipe(name, shape, options)
     return operator

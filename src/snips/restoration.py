@@ -25,14 +25,14 @@ from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, prior_for
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
-from snips.samplers import fast, langevin
+from snips.samplers import fast, langevin, matrix_free
 from snips.samplers.base import OnStep, check_count
 
 if TYPE_CHECKING:
     from PIL import Image
 
 SMALLEST_SSIM = 5  # SSIM's window needs larger images
-SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin}
+SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +155,8 @@ def restore(
     check_count("samples", samples)
     posed = _posed(problem, operator, sigma_0)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
+    if sampler == "fast" and not task.operator.has_svd:
+        sampler = "matrix_free"
     started = time.perf_counter()
     finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step)
 

@@ -1,4 +1,4 @@
-"""Linear systems that are known by their action alone."""
+"""What can be computed with products alone: solutions of linear systems and the largest singular value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+Apply = Callable[[Tensor], Tensor]
 
-def conjugate_gradients(
-    apply: Callable[[Tensor], Tensor], b: Tensor, *, steps: int = 10_000, tolerance: float | None = None
-) -> Tensor:
-    """Solve apply(x) = b for a positive definite `apply`, each row of b (B, ...) on its own.
 
-    Without a tolerance all `steps` are made and the solution is as good as they get it; with one, the residual must
-    come down to that part of b.
+def conjugate_gradients(apply: Apply, b: Tensor, *, steps: int, tolerance: float = 0.0, strict: bool = False) -> Tensor:
+    """Solve apply(x) = b for a symmetric positive `apply`, each row of b (B, ...) on its own.
+
+    Stops when every row's residual is at most `tolerance` times its b, or after `steps` with what they reached; with
+    strict=True that is an error.
     """
 
     def dot(u: Tensor, v: Tensor) -> Tensor:
@@ -23,15 +23,26 @@ def conjugate_gradients(
     tiny = torch.finfo(b.dtype).tiny
     x, residual, direction = torch.zeros_like(b), b, b
     energy = dot(b, b)
-    goal = None if tolerance is None else tolerance**2 * energy
+    goal = tolerance**2 * energy
     for _ in range(steps):
-        if goal is not None and (energy <= goal).all():
+        if (energy <= goal).all():
             return x
         image = apply(direction)
         step = energy / dot(direction, image).clamp(min=tiny)
         x, residual = x + step * direction, residual - step * image
         previous, energy = energy, dot(residual, residual)
         direction = residual + energy / previous.clamp(min=tiny) * direction
-    if goal is not None and (energy > goal).any():
+    if strict and (energy > goal).any():
         raise ValueError(f"the linear solve did not converge in {steps} steps: is sigma_0 very small?")
     return x
+
+
+def largest_singular_value(forward: Apply, adjoint: Apply, start: Tensor, steps: int = 30) -> float:
+    """By power iteration from random images `start` (k, ...); a lower bound that comes close from below."""
+    x, largest = start, 0.0
+    for _ in range(steps):
+        norms = x.flatten(1).norm(dim=1).clamp(min=1e-300).reshape(-1, *[1] * (x.ndim - 1))
+        y = forward(x / norms)
+        largest = float(y.flatten(1).norm(dim=1).max())
+        x = adjoint(y)
+    return largest

@@ -128,17 +128,6 @@ def new_folder(folder: Path, force: bool):
         shutil.rmtree(work, ignore_errors=True)
 
 
-@contextmanager
-def new_file(path: Path):
-    """A temporary file name with the same ending that becomes `path` when the block ends well."""
-    work = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        yield work
-        work.replace(path)
-    finally:
-        work.unlink(missing_ok=True)
-
-
 OWN_FILES = ("result.json", "samples.safetensors", *OWN_PATTERNS)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from typer.core import TyperGroup
 
 import snips
 from snips.allocator import keep_freed_memory
+from snips.plugins import PluginWarning
 
 out, err = Console(), Console(stderr=True)
 TYPED = "snips.typed"  # where a context keeps the command
@@ -79,8 +82,25 @@ VersionOption = Annotated[
 
 
 @app.callback()
-def _common(version: VersionOption = False) -> None:
+def _common(ctx: typer.Context, version: VersionOption = False) -> None:
     keep_freed_memory()
+    ctx.with_resource(_plugin_warnings_in_one_line())
+
+
+@contextmanager
+def _plugin_warnings_in_one_line():
+    """A broken plug-in of somebody else is one line on stderr, without the place in our source."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, PluginWarning):
+                one_line(str(message))
+            else:
+                others(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from snips.cli.problem_options import (
 )
 from snips.photo_problems import simulate
 from snips.photos import load_photo
-from snips.problems import PROBLEMS
+from snips.problems import all_problems
 
 
 @app.command()
@@ -68,11 +68,12 @@ def degrade(
 
 @app.command()
 def problems(as_json: JsonOption = False) -> None:
-    """List the problems by name."""
+    """List the problems by name, with the packages they come from."""
     if as_json:
-        print(json.dumps({name: {"summary": e.summary, "options": e.options} for name, e in PROBLEMS.items()}))
+        facts = {n: {"summary": e.summary, "options": e.options, "origin": e.origin} for n, e in all_problems().items()}
+        print(json.dumps(facts))
         return
-    table = Table("name", "what it does", "options")
-    for name, entry in PROBLEMS.items():
-        table.add_row(name, entry.summary, entry.options)
+    table = Table("name", "what it does", "options", "from")
+    for name, entry in all_problems().items():
+        table.add_row(name, entry.summary, entry.options, entry.origin)
     out.print(table)

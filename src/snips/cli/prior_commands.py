@@ -10,22 +10,27 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, app, out
+from snips.files import new_file
+from snips.plugins import plugins
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
 from snips.priors.registry import BUNDLED, BundledPrior
-from snips.storage import new_file
 
 
 @app.command()
 def priors(as_json: JsonOption = False) -> None:
-    """List the priors that come with the package."""
+    """List the priors that come with this package and with others that are installed."""
+    offered = plugins("snips.priors", BUNDLED)
     if as_json:
-        print(json.dumps({name: _facts(prior) for name, prior in BUNDLED.items()}))
+        others = {name: {"summary": plugin.summary, "origin": plugin.origin} for name, plugin in offered.items()}
+        print(json.dumps({**{name: _facts(prior) for name, prior in BUNDLED.items()}, **others}))
         return
     table = Table("name", "for", "size", "channels", "file")
     for name, prior in BUNDLED.items():
         size = "any" if prior.size is None else "{} x {}".format(*prior.size)
         table.add_row(name, prior.summary, size, " or ".join(map(str, prior.channels)), _file_size(prior))
+    for name, plugin in offered.items():
+        table.add_row(name, plugin.summary, "", "", f"from {plugin.origin}")
     out.print(table)
     out.print("A file of weights is a prior, too: from `snips train`, or NCSNv2 as published.", highlight=False)
 

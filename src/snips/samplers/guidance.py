@@ -41,17 +41,17 @@ class Photographs:
 
     def __init__(self, operator: LinearOperator) -> None:
         channels, height, width = operator.image_shape
-        s = operator.singular_values
+        like = operator.like
         vertical, horizontal = torch.arange(height) / (2 * height), torch.arange(width) / (2 * width)
         f2 = vertical[:, None] ** 2 + horizontal**2
         power = torch.where(f2 > 0, POWER / f2.clamp(min=1e-12), BRIGHTNESS * height * width)
         colours = torch.tensor(NATURAL_COLOURS) if channels == 3 else torch.eye(channels)
         variances, rotation = torch.linalg.eigh(colours.double())
-        self.rotation = rotation.to(s)  # (C, C)
-        self.variances = (variances[:, None, None] * power).to(s)  # (C, H, W)
+        self.rotation = rotation.to(like)  # (C, C)
+        self.variances = (variances[:, None, None] * power).to(like)  # (C, H, W)
         lowest = f2[f2 > 0].min() if f2.numel() > 1 else 1.0
         octaves = torch.where(f2 > 0, 1 + (f2 / lowest).clamp(min=1).log2().div(2).floor(), 0)
-        self.octaves = octaves.long().to(s.device)  # (H, W), 0 is the brightness
+        self.octaves = octaves.long().to(like.device)  # (H, W), 0 is the brightness
 
     def cosines(self, x: Tensor) -> Tensor:
         """An image (B, C, H, W) in the basis where C is diagonal."""
@@ -92,6 +92,11 @@ def _turned(rotation: Tensor, x: Tensor) -> Tensor:
     return x if len(rotation) == 1 else (rotation @ x.flatten(2)).view_as(x)
 
 
+def spread_given_noisy(variances: Tensor, sigma: float) -> Tensor:
+    """C^1/2 of each cosine, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
+    return (variances * sigma**2 / (variances + sigma**2)).sqrt()
+
+
 class Guide:
     """What a noisy image of one level and y together tell of x, under the model; in the SVD basis."""
 
@@ -105,21 +110,20 @@ class Guide:
         denoised_bar = self.operator.Vt(denoised)
         if not self.hides:
             return denoised_bar
-        root = self._root(self.model.fitted(x, denoised, self.level.sigma) if variances is None else variances)
-        return self._conditioned(root, denoised_bar, self._look(self.operator.Vt(x)))
+        variances = self.model.fitted(x, denoised, self.level.sigma) if variances is None else variances
+        return self._conditioned(
+            spread_given_noisy(variances, self.level.sigma), denoised_bar, self._look(self.operator.Vt(x))
+        )
 
     def draw(self, x: Tensor, denoised: Tensor, streams: Streams) -> Tensor:
         """One x_bar of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
-        H, root = self.operator, self._root(self.model.fitted(x, denoised, self.level.sigma))
+        H, sigma = self.operator, self.level.sigma
+        root = spread_given_noisy(self.model.fitted(x, denoised, sigma), sigma)
         drawn_bar = H.Vt(denoised + self.model.image(root * streams.normal(x)))
         if not self.hides:
             return drawn_bar
         look = self._look(H.Vt(x)) + (self.sharpness > 0) * H.Vt(streams.normal(x))
         return self._conditioned(root, drawn_bar, look)
-
-    def _root(self, variances: Tensor) -> Tensor:
-        """C^1/2 of each cosine, where C^-1 = (the model's covariance)^-1 + sigma^-2."""
-        return (variances * self.level.sigma**2 / (variances + self.level.sigma**2)).sqrt()
 
     def _look(self, x_bar: Tensor) -> Tensor:
         """S y_e; where coordinates are hidden, y_bar / s is level.pull."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
 from snips.priors.registry import BUNDLED
 from snips.restoration import Restoration
-from snips.storage import png_base64
+from snips.report import data_uri
 from snips.web.downloads import enlarged
 from snips.web.task import Progress
 
@@ -84,5 +84,5 @@ def _explanation(faithful: Tensor) -> str:
 
 
 def _figure(image: Tensor, caption: str) -> str:
-    source = f"data:image/png;base64,{png_base64(enlarged(image))}"
+    source = data_uri(enlarged(image), lossless=True)
     return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'

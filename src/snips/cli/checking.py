@@ -1,0 +1,93 @@
+"""Command: check-prior."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+
+from snips.cli.app import JsonOption, SeedOption, app, out
+from snips.images import example_image, load_image
+from snips.metrics.prior_check import SIGMAS, check_prior
+from snips.priors.base import Prior
+from snips.priors.denoiser import as_prior
+from snips.priors.registry import load_prior
+
+MOST = 16  # images
+
+
+@app.command(name="check-prior")
+def check_prior_command(
+    prior: Annotated[str, typer.Argument(help="A name from `snips priors`, a file, or `module:object` of your own.")],
+    images: Annotated[
+        Path | None, typer.Option(help="A folder of clean images it is made for; else an example.")
+    ] = None,
+    sigmas: Annotated[str, typer.Option(help="Noise levels to try, for pixels in [0, 1].")] = ",".join(
+        map(str, SIGMAS)
+    ),
+    sigma_scale: Annotated[float, typer.Option(help="`module:object`: it is told sigma times this.")] = 1.0,
+    value_range: Annotated[str, typer.Option(help="`module:object`: its values of black and white.")] = "0,1",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure whether a prior behaves like an MMSE denoiser, and name the usual mistakes. Exit code 1 if it does not.
+
+    Example: `snips check-prior my_package.models:denoiser --images photos --value-range=-1,1`
+    """
+    black, white = _numbers(value_range, "--value-range", 2)
+    levels = tuple(_numbers(sigmas, "--sigmas"))
+    checked = _prior(prior, {"sigma_scale": sigma_scale, "value_range": (black, white)})
+    report = check_prior(checked, _images(images), levels, seed)
+    if as_json:
+        print(json.dumps({**asdict(report), "ok": report.ok}))
+    else:
+        out.print(str(report), markup=False, highlight=False, soft_wrap=True)
+    if not report:
+        raise typer.Exit(1)
+
+
+def _prior(name: str, options: dict[str, Any]) -> Prior:
+    module, colon, attribute = name.partition(":")
+    if not colon or Path(name).exists():
+        return load_prior(name)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does: the user's own module beside the photos
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # whatever the user's own module does
+        raise ValueError(f"{module} cannot be imported ({type(error).__name__}: {error})") from error
+    if not hasattr(found, attribute):
+        raise ValueError(f"{module} has no {attribute}")
+    return as_prior(getattr(found, attribute), **options)
+
+
+def _images(folder: Path | None) -> Tensor:
+    if folder is None:
+        return example_image()
+    files = (
+        sorted(f for f in folder.iterdir() if f.suffix.lower() in (".png", ".jpg", ".jpeg")) if folder.is_dir() else []
+    )
+    if not files:
+        raise ValueError(f"{folder} holds no images (.png, .jpg)")
+    loaded = [load_image(file) for file in files[:MOST]]
+    if any(image.shape != loaded[0].shape for image in loaded):
+        raise ValueError(f"the images in {folder} must all have the same size and be all grey or all in colour")
+    return torch.cat(loaded)
+
+
+def _numbers(text: str, option: str, count: int | None = None) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or (count is not None and len(values) != count):
+        raise ValueError(f"{option} takes {count or 'some'} numbers with commas between, not {text!r}")
+    return values

@@ -1,0 +1,227 @@
+"""Sampling without an SVD: the levels and corrections of the fast sampler, by products with H and H^T alone.
+
+Above sigma_0 / s_max, in place of hidden coordinates, the clean image given the noisy one x and y is drawn under the
+model N(D, C) of `guidance`, by perturbing and solving: with c ~ N(D, C) and z ~ N(0, sigma_0^2 I),
+
+    x^ = c + C H^T (H C H^T + sigma_0^2 I)^-1 (y + z - H c),      by conjugate gradients.
+
+Then the next noisy image follows from x^ and x as in ancestral sampling; at a repeated level it is x^ + sigma n.
+
+Below, sigma s_max < sigma_0, the annealing noise is carved from the measurement noise as in the fast sampler. Its mean
+and variance need no coordinates any more: with t = (sigma / sigma_0)^2 and G = H^T H
+
+    m = D + t H^T (y - H D),      A = sigma^2 (I - t G),
+
+and a root of I - t G is a short Chebyshev series in G. These levels target the exact posterior.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from snips.operators.base import LinearOperator
+from snips.priors.base import Prior
+from snips.problems import InverseProblem
+from snips.samplers.base import OnStep, State, StepInfo, denoise, run
+from snips.samplers.guidance import Photographs, spread_given_noisy
+from snips.schedules import checked_sigmas, noise_plan
+from snips.solvers import Apply, conjugate_gradients
+from snips.streams import Chain, Streams
+
+CG_STEPS, CG_TOLERANCE = 40, 1e-3  # of each draw; the noise of the level hides what is left
+SHARPEST = 100.0  # y is believed to sigma s_max / SHARPEST at most: better is not solvable in so few steps
+TERMS = 20  # of the Chebyshev series
+
+
+def matrix_free(
+    problem: InverseProblem,
+    prior: Prior,
+    *,
+    nfe: int = 100,
+    samples: int = 8,
+    seed: int = 0,
+    sigmas: Tensor | None = None,
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+) -> Tensor:
+    """Posterior samples for operators without an SVD -> (K, B, C, H, W); works for all others as well.
+
+    Args: as in `fast`. Each call of the denoiser goes with up to 40 products with H and H^T above sigma_0 / s_max, and
+    with 40 below.
+    """
+
+    def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
+        return matrix_free_steps(problem, prior, chains, nfe=nfe, seed=seed, sigmas=sigmas)
+
+    return run(steps, problem, samples, chunk, on_step)
+
+
+def matrix_free_steps(
+    problem: InverseProblem,
+    prior: Prior,
+    chains: Sequence[Chain],
+    *,
+    nfe: int = 100,
+    seed: int = 0,
+    sigmas: Tensor | None = None,
+    resume: dict[str, Tensor] | None = None,
+) -> Iterator[StepInfo]:
+    """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
+    law = Law(problem, chains)
+    plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
+    state = _start(law, plan[0], Streams(seed, chains), resume)
+    for i in range(state.step, len(plan)):
+        sigma = plan[i]
+        denoised = denoise(prior, state.x, sigma, i + 1)
+        if i + 1 == len(plan):
+            state.x = finish(law, sigma, denoised, state)
+        elif plan[i + 1] == sigma:
+            state.x = correct(law, sigma, denoised, state)
+        else:
+            state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=plan[i + 1] in plan[i + 2 : i + 3])
+        state.step += 1
+        yield StepInfo(state.step, len(plan), sigma, denoised, state)
+
+
+class Law:
+    """The law of images given y at each noise level, by products with H and H^T."""
+
+    def __init__(self, problem: InverseProblem, chains: Sequence[Chain]) -> None:
+        self.operator: LinearOperator = problem.operator
+        self.y = problem.y.detach()[[chain.image - problem.first_image for chain in chains]]
+        self.largest = self.operator.largest()
+        rounding = 4 * torch.finfo(problem.y.dtype).eps * self.largest
+        self.sigma_0 = max(problem.sigma_0, rounding)
+        self.model = Photographs(self.operator)
+
+    def shown(self, sigma: float) -> bool:
+        """Whether the noise is so small that it fits into the measurement's: nothing is hidden."""
+        return sigma * self.largest < 0.99 * self.sigma_0
+
+    def gram(self, x: Tensor) -> Tensor:
+        """H^T H x."""
+        return self.operator.adjoint(self.operator(x))
+
+    def draw(self, x: Tensor, denoised: Tensor, sigma: float, streams: Streams) -> Tensor:
+        """x^ of N(D, C), and where y tells more than the noisy image x does, given y."""
+        variances = self.model.fitted(x, denoised, sigma)
+        drawn = denoised + self.model.image(spread_given_noisy(variances, sigma) * streams.normal(denoised))
+        if self.shown(sigma):
+            return drawn
+        return self.conditioned(drawn, self.y + self.believed(sigma) * streams.normal(self.y), sigma, variances)
+
+    def believed(self, sigma: float) -> float:
+        """The noise level of y that the solves work with."""
+        return max(self.sigma_0, sigma * self.largest / SHARPEST)
+
+    def conditioned(self, x: Tensor, y: Tensor, sigma: float, variances: Tensor) -> Tensor:
+        """x + R u with (I + R^T G R / s^2) u = R^T H^T (y - H x) / s^2, R R^T = C, s the noise level of y."""
+        root, precision = spread_given_noisy(variances, sigma), self.believed(sigma) ** -2
+
+        def R(u: Tensor) -> Tensor:
+            return self.model.image(root * u)
+
+        def Rt(x: Tensor) -> Tensor:
+            return root * self.model.cosines(x)
+
+        wanted = precision * Rt(self.operator.adjoint(y - self.operator(x)))
+        return x + R(solve(lambda u: u + precision * Rt(self.gram(R(u))), wanted))
+
+    def mean(self, x: Tensor, sigma: float) -> Tensor:
+        """m = x + t H^T (y - H x), where nothing is hidden."""
+        return x + (sigma / self.sigma_0) ** 2 * self.operator.adjoint(self.y - self.operator(x))
+
+    def root(self, alpha: float, beta: float, noise: Tensor) -> Tensor:
+        """sqrt(alpha I - beta G) noise, by a Chebyshev series in G on [0, s_max^2]; beta s_max^2 < alpha."""
+        half = self.largest**2 / 2
+        if abs(beta) * half < 1e-12 * alpha:
+            return math.sqrt(alpha) * noise
+        # on Chebyshev's points of the first kind an interpolation is a discrete cosine transform
+        angles = math.pi * (np.arange(TERMS + 1) + 0.5) / (TERMS + 1)
+        values = np.sqrt(alpha - beta * half * (np.cos(angles) + 1))
+        fitted = np.cos(np.outer(np.arange(TERMS + 1), angles)) @ values * (2 / (TERMS + 1))
+        fitted[0] /= 2
+        previous, current = noise, self.gram(noise) / half - noise
+        out = fitted[0] * previous + fitted[1] * current
+        for coefficient in fitted[2:]:
+            previous, current = current, 2 * (self.gram(current) / half - current) - previous
+            out = out + coefficient * current
+        return out
+
+
+def chosen_sigmas(law: Law, nfe: int) -> list[float]:
+    """The plan of the fast sampler, with the spread that y may leave open found by solves."""
+    shown = law.sigma_0 / law.largest if law.largest > 0 else math.inf
+    return noise_plan(hidden_spread(law), shown, nfe)
+
+
+def hidden_spread(law: Law, steps: int = 8) -> float:
+    """The largest standard deviation along directions that y tells little of, under the model, by power iteration."""
+    root = law.model.variances.sqrt()
+    largest = float(law.model.variances.max())
+    x = torch.randn(1, *law.operator.image_shape, generator=torch.Generator().manual_seed(0)).to(root)
+    for _ in range(steps):
+        gain = largest / max(law.sigma_0**2, largest * law.largest**2 / SHARPEST**2)
+        wanted = law.model.image(root * x / x.norm().clamp(min=1e-30))
+        x = root * law.model.cosines(solve(lambda u, gain=gain: u + gain * law.gram(u), wanted))
+        largest = float(x.norm())
+    return largest**0.5
+
+
+def solve(apply: Apply, b: Tensor) -> Tensor:
+    return conjugate_gradients(apply, b, steps=CG_STEPS, tolerance=CG_TOLERANCE)
+
+
+def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
+    """Another noisy image of the same level."""
+    if not law.shown(sigma):
+        return law.draw(state.x, denoised, sigma, state.streams) + sigma * state.streams.normal(denoised)
+    noise = state.streams.normal(denoised)
+    both = noise if state.memory is None else noise + state.memory
+    state.memory = noise
+    t = (sigma / law.sigma_0) ** 2
+    return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, both)
+
+
+def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: State, corrected: bool) -> Tensor:
+    """The next level from x^ and x: a bridge between them, or the law given x^ where the two levels' laws differ."""
+    drawn = law.draw(state.x, denoised, sigma, state.streams)
+    ratio = (following / sigma) ** 2
+    state.memory = None
+    if not law.shown(following):
+        spread = following * math.sqrt(1 - ratio)
+        return drawn + ratio * (state.x - drawn) + spread * state.streams.normal(drawn)
+    # A = sigma^2 (I - t G), of which a share a^2 = A' / 2 is kept as the noise that a correction uses again
+    kept = 0.5 if corrected else 0.0
+    k = min(ratio, 0.9 * math.sqrt((1 - kept) * ratio)) if law.shown(sigma) else 0.0  # room for a smooth root
+    t, t_next = ((level / law.sigma_0) ** 2 for level in (sigma, following))
+    alpha = (1 - kept) * following**2 - k**2 * sigma**2
+    beta = (1 - kept) * following**2 * t_next - k**2 * sigma**2 * t
+    moved = law.mean(drawn, following) + law.root(alpha, beta, state.streams.normal(drawn))
+    if k > 0:
+        moved = moved + k * (state.x - law.mean(drawn, sigma))
+    if not corrected:
+        return moved
+    state.memory = state.streams.normal(drawn)
+    return moved + law.root(kept * following**2, kept * following**2 * t_next, state.memory)
+
+
+def finish(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
+    """D where nothing is hidden; otherwise D given y."""
+    if law.shown(sigma):
+        return denoised
+    return law.conditioned(denoised, law.y, sigma, law.model.fitted(state.x, denoised, sigma))
+
+
+def _start(law: Law, sigma: float, streams: Streams, resume: dict[str, Tensor] | None) -> State:
+    """A grey image for D at the first level, or where an earlier run stopped."""
+    grey = law.y.new_full((len(law.y), *law.operator.image_shape), 0.5)
+    if resume is not None:
+        return State.from_tensors(resume, streams, like=grey)
+    x = law.mean(grey, sigma) if law.shown(sigma) else law.conditioned(grey, law.y, sigma, law.model.variances)
+    return State(0, x + sigma * streams.normal(grey), streams)
