@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 
 import snips
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.files import new_file
 from snips.samplers.base import StepInfo
-from snips.files import new_file, plain
+from snips.storage import plain
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 

@@ -141,11 +141,11 @@ class Law:
         half = self.largest**2 / 2
         if abs(beta) * half < 1e-12 * alpha:
             return math.sqrt(alpha) * noise
-        # on Chebyshev's points of the first kind an interpolation is a discrete cosine transform
-        angles = math.pi * (np.arange(TERMS + 1) + 0.5) / (TERMS + 1)
-        values = np.sqrt(alpha - beta * half * (np.cos(angles) + 1))
-        fitted = np.cos(np.outer(np.arange(TERMS + 1), angles)) @ values * (2 / (TERMS + 1))
-        fitted[0] /= 2
+
+        def eigenvalues(u: np.ndarray) -> np.ndarray:  # of the root, for G at u in [-1, 1]
+            return np.sqrt(alpha - beta * half * (u + 1))
+
+        fitted = np.polynomial.chebyshev.chebinterpolate(eigenvalues, TERMS)  # pyright: ignore (its stub knows scalars alone)
         previous, current = noise, self.gram(noise) / half - noise
         out = fitted[0] * previous + fitted[1] * current
         for coefficient in fitted[2:]:

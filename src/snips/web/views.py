@@ -8,8 +8,8 @@ from torch import Tensor
 
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
 from snips.priors.registry import BUNDLED
-from snips.restoration import Restoration
 from snips.report import data_uri
+from snips.restoration import Restoration
 from snips.web.downloads import enlarged
 from snips.web.task import Progress
 
