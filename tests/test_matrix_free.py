@@ -46,15 +46,17 @@ def test_moments_are_the_posteriors(name, sigma_0, natural):
 
 
 def test_a_prior_unlike_photographs_is_reached_with_more_calls(mixture):
-    """The model of the draws is wrong for this prior; the levels where nothing is hidden make up for it."""
+    """White noise of a standard deviation above 1: without the model of photographs. 200 samples of an exact sampler
+    have an error of about 0.29 themselves, sqrt(17 / 200)."""
     operator = make_operator("deblur_uniform", SHAPE, width=3).double()
     problem = InverseProblem.simulate(without_svd(operator), mixture.sample(1, seed=3), 0.1, seed=4)
     posterior = mixture.posterior(problem)
     errors = []
-    for nfe in (12, 240):
-        x = matrix_free(problem, mixture, nfe=nfe, samples=200).flatten(1)
+    for nfe in (12, 60):
+        x = matrix_free(problem, mixture, nfe=nfe, samples=200, guided=False).flatten(1)
         errors.append(float((torch.cov(x.T) - posterior.covariance).norm() / posterior.covariance.norm()))
     assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < 0.35
 
 
 def test_agrees_with_the_svd_route(natural):

@@ -63,7 +63,7 @@ def _lanczos_basis(H: LinearMap, rank: int, progress: Progress) -> Tensor:
     scipy_map = ScipyOperator(H.size, matvec=matvec, rmatvec=rmatvec, dtype=np.float64)  # pyright: ignore
     start = np.random.default_rng(0).standard_normal(H.size[0])
     tolerance = float(torch.finfo(H.precision).eps) ** 0.75
-    U = svds(scipy_map, rank, v0=start, tol=tolerance, solver="propack", return_singular_vectors="u")[0]
+    U = svds(scipy_map, rank, v0=start, tol=tolerance, solver="propack")[0]
     return torch.linalg.qr(torch.from_numpy(np.ascontiguousarray(U))).Q
 
 

@@ -45,18 +45,19 @@ def matrix_free(
     nfe: int = 100,
     samples: int = 8,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     chunk: int | None = None,
     on_step: OnStep | None = None,
 ) -> Tensor:
     """Posterior samples for operators without an SVD -> (K, B, C, H, W); works for all others as well.
 
-    Args: as in `fast`. Each call of the denoiser goes with up to 40 products with H and H^T above sigma_0 / s_max, and
+    Args: as in `fast`; with guided=False the draws know no photographs, C = sigma^2 I. Each call of the denoiser goes with up to 40 products with H and H^T above sigma_0 / s_max, and
     with 40 below.
     """
 
     def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
-        return matrix_free_steps(problem, prior, chains, nfe=nfe, seed=seed, sigmas=sigmas)
+        return matrix_free_steps(problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas)
 
     return run(steps, problem, samples, chunk, on_step)
 
@@ -68,11 +69,12 @@ def matrix_free_steps(
     *,
     nfe: int = 100,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     resume: dict[str, Tensor] | None = None,
 ) -> Iterator[StepInfo]:
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
-    law = Law(problem, chains)
+    law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
     state = _start(law, plan[0], Streams(seed, chains), resume)
     for i in range(state.step, len(plan)):
@@ -91,13 +93,13 @@ def matrix_free_steps(
 class Law:
     """The law of images given y at each noise level, by products with H and H^T."""
 
-    def __init__(self, problem: InverseProblem, chains: Sequence[Chain]) -> None:
+    def __init__(self, problem: InverseProblem, chains: Sequence[Chain], guided: bool = True) -> None:
         self.operator: LinearOperator = problem.operator
         self.y = problem.y.detach()[[chain.image - problem.first_image for chain in chains]]
         self.largest = self.operator.largest()
         rounding = 4 * torch.finfo(problem.y.dtype).eps * self.largest
         self.sigma_0 = max(problem.sigma_0, rounding)
-        self.model = Photographs(self.operator)
+        self.model, self.guided = Photographs(self.operator), guided
 
     def shown(self, sigma: float) -> bool:
         """Whether the noise is so small that it fits into the measurement's: nothing is hidden."""
@@ -108,7 +110,9 @@ class Law:
         return self.operator.adjoint(self.operator(x))
 
     def covariance_root(self, sigma: float) -> Tensor:
-        """C^1/2 in the model's basis, C^-1 = (the model's covariance)^-1 + sigma^-2."""
+        """C^1/2 in the model's basis, C^-1 = (the model's covariance)^-1 + sigma^-2, without a model sigma^-2."""
+        if not self.guided:
+            return torch.full_like(self.model.variances, sigma)
         return (self.model.variances * sigma**2 / (self.model.variances + sigma**2)).sqrt()
 
     def draw(self, denoised: Tensor, sigma: float, streams: Streams) -> Tensor:
@@ -141,7 +145,8 @@ class Law:
         half = self.largest**2 / 2
         if abs(beta) * half < 1e-12 * alpha:
             return math.sqrt(alpha) * noise
-        fitted = np.polynomial.chebyshev.chebinterpolate(lambda u: np.sqrt(alpha - beta * half * (u + 1)), TERMS)
+        nodes = np.cos(np.pi * (np.arange(TERMS + 1) + 0.5) / (TERMS + 1))
+        fitted = np.polynomial.chebyshev.chebfit(nodes, np.sqrt(alpha - beta * half * (nodes + 1)), TERMS).tolist()
         previous, current = noise, self.gram(noise) / half - noise
         out = fitted[0] * previous + fitted[1] * current
         for coefficient in fitted[2:]:
