@@ -52,8 +52,9 @@ def matrix_free(
 ) -> Tensor:
     """Posterior samples for operators without an SVD -> (K, B, C, H, W); works for all others as well.
 
-    Args: as in `fast`; with guided=False the draws know no photographs, C = sigma^2 I. Each call of the denoiser goes with up to 40 products with H and H^T above sigma_0 / s_max, and
-    with 40 below.
+    Args: as in `fast`; with guided=False the draws know nothing of photographs, C = sigma^2 I.
+
+    Each call of the denoiser goes with up to 40 products with H and H^T.
     """
 
     def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
