@@ -9,6 +9,7 @@ from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
+from snips.verification import verify
 
 __all__ = [
     "PROBLEMS",
@@ -29,4 +30,5 @@ __all__ = [
     "restore",
     "samplers",
     "schedules",
+    "verify",
 ]

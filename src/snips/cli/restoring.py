@@ -18,6 +18,7 @@ from snips.problems import PROBLEMS, InverseProblem
 from snips.restoration import SAMPLERS, Restoration, restore
 from snips.samplers import PRESETS
 from snips.schedules import geometric
+from snips.verification import check_samples, finer, verified
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
 
@@ -51,6 +52,7 @@ def restore_command(
     kernel: KernelOption = None,
     option: OptionOption = None,
     seed: SeedOption = 0,
+    verify: Annotated[bool, typer.Option("--verify", help="Repeat with twice the calls: did the result move?")] = False,
     output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -70,7 +72,12 @@ def restore_command(
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
     settings = {"nfe": nfe} if sampler == "fast" else _langevin_options(preset, levels)
-    result = _sample(task, _prior(prior, task), samples, seed, {"sampler": sampler, **settings}, quiet=as_json)
+    model = _prior(prior, task)
+    if verify:
+        check_samples(samples)
+    result = _sample(task, model, {"samples": samples, "seed": seed, "sampler": sampler, **settings}, quiet=as_json)
+    if verify:
+        result = verified(result, _sample(task, model, finer(result), quiet=as_json))
     result.save(output, force=force)
     _report(result, output, as_json)
 
@@ -163,17 +170,13 @@ def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
     return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
 
 
-def _sample(
-    problem: InverseProblem, prior: Prior, samples: int, seed: int, options: dict[str, Any], quiet: bool
-) -> Restoration:
+def _sample(problem: InverseProblem, prior: Prior, options: dict[str, Any], quiet: bool) -> Restoration:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
         bar = progress.add_task("sampling", total=None)
         return restore(
             problem,
             prior,
-            samples=samples,
-            seed=seed,
             on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
             **options,
         )
@@ -184,6 +187,8 @@ def _report(result: Restoration, folder: Path, as_json: bool) -> None:
         print(json.dumps({"folder": str(folder), **json.loads((folder / "result.json").read_text())}))
         return
     _say(repr(result))
+    if "verification" in result.settings:
+        _say(result.settings["verification"]["verdict"])
     _say(f"pictures in {folder}: grid.png shows all; sample_*.png, mean.png, std.png")
 
 
