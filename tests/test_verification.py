@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from snips import InverseProblem, StationaryGaussian, make_operator, restore, verify
+from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore, verify
 from snips.cli import app
 from snips.verification import LEVEL, compare, finer
 
@@ -85,6 +85,11 @@ def test_samples_without_any_spread_pass():
 def test_what_cannot_be_verified(options, message, problem, prior):
     with pytest.raises(ValueError, match=message):
         verify(restore(problem, prior, **options), prior)
+
+
+def test_samples_that_restore_did_not_draw(problem, prior):
+    with pytest.raises(ValueError, match="what restore"):
+        verify(Restoration(problem, prior.sample(6)[:, None]), prior)
 
 
 @pytest.fixture

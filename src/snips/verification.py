@@ -26,6 +26,7 @@ from snips.streams import checked_seed
 FEWEST_SAMPLES = 6  # in each run; with fewer, no split of the samples is rare enough for LEVEL
 LEVEL = 0.01  # of each of the two tests: runs that agree are reported as moved at most once in 50 times
 SPLITS = 2000
+PIXELS = 2**20  # in float64 at a time
 
 # the option of each sampler that doubles its calls, and its default
 CALLS: dict[str, tuple[str, int]] = {"fast": ("nfe", 100), "langevin": ("tau", PRESETS["celeba"].tau)}
@@ -64,9 +65,11 @@ def verify(result: Restoration, prior: Prior, *, on_step: OnStep | None = None) 
 
 def finer(result: Restoration) -> dict[str, Any]:
     """The arguments of `restore` for the second run: twice the calls and other random numbers."""
-    sampler, options = result.settings["sampler"], dict(result.settings["sampler_options"])
     check_samples(len(result.samples))
-    option, default = CALLS[sampler]
+    sampler = result.settings.get("sampler")
+    if sampler not in CALLS:
+        raise ValueError(f"verify repeats what restore() did with {' or '.join(CALLS)}, not with {sampler}")
+    options, (option, default) = dict(result.settings["sampler_options"]), CALLS[sampler]
     if sampler == "fast" and options.get("sigmas") is not None:
         raise ValueError("verify doubles nfe, but these samples were drawn with sigmas: restore with nfe instead")
     options[option] = 2 * int(options.get(option) or default)
@@ -90,9 +93,9 @@ def verified(result: Restoration, again: Restoration) -> Restoration:
 def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float]:
     """Shift of the mean, its p-value, ratio of the standard deviations, its p-value; for samples (K, ...) each."""
     K = len(first)
-    both = torch.cat([first, second]).flatten(1).double()
-    both = both - both.mean(0)
-    products = (both @ both.T).cpu()
+    both = torch.cat([first, second]).flatten(1)
+    parts = (part.double() - part.double().mean(0) for part in both.split(PIXELS, 1))
+    products = torch.stack([part @ part.T for part in parts]).sum(0).cpu()
     own = torch.arange(2 * K) < K
     splits = torch.stack([own, *_random_splits(K)]).double()  # (1 + SPLITS, 2K), 1 for the first group
     shift, log_ratio = _statistics(splits, products)
