@@ -92,9 +92,10 @@ def test_draws_have_the_moments_of_the_conditional_law():
     chains = [Chain(0, k) for k in range(4000)]
     law, sigma = Law(InverseProblem(without_svd(operator), y, 0.1), chains), 0.3
     assert not law.shown(sigma)
-    x = law.draw(torch.full((4000, *SHAPE), 0.5, dtype=torch.float64), sigma, snips.streams.Streams(0, chains))
+    grey = torch.full((4000, *SHAPE), 0.5, dtype=torch.float64)
+    x = law.draw(grey, grey, sigma, snips.streams.Streams(0, chains))  # equal images leave the model as it is
     basis = torch.eye(16, dtype=torch.float64).reshape(16, *SHAPE)
-    C = law.model.filter(basis, law.covariance_root(sigma) ** 2).flatten(1)
+    C = law.model.image(law.spread(sigma) ** 2 * law.model.cosines(basis)).flatten(1)
     H = operator.as_matrix()
     gain = C @ H.T @ torch.linalg.inv(H @ C @ H.T + 0.01 * torch.eye(len(H)))
     mean = 0.5 + gain @ (y.flatten() - H @ torch.full((16,), 0.5, dtype=torch.float64))
