@@ -46,6 +46,26 @@ def encoded(kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def ink_profile() -> bytes:
+    """A colour profile of four inks that shows every mixture of them as one green: CIELAB (60, -80, 60)."""
+    curve, nodes = bytes(range(256)), bytes([153, 48, 188]) * 2**4  # L 0..255, a and b + 128
+    matrix = struct.pack(">9i", *(65536 * (i % 4 == 0) for i in range(9)))
+    table = b"mft1" + bytes(4) + bytes([4, 3, 2, 0]) + matrix + curve * 4 + nodes + curve * 3
+    tags = {
+        b"desc": b"desc" + bytes(4) + struct.pack(">I", 4) + b"ink\0" + bytes(79),
+        b"wtpt": b"XYZ " + bytes(4) + struct.pack(">3i", 63190, 65536, 54061),  # D50
+        b"A2B0": table,
+    }
+    offset, entries, contents = 128 + 4 + 12 * len(tags), b"", b""
+    for name, content in tags.items():
+        entries += name + struct.pack(">II", offset + len(contents), len(content))
+        contents += content + bytes(-len(content) % 4)
+    body = struct.pack(">I", len(tags)) + entries + contents
+    start = struct.pack(">I4sI4s4s4s12x4s", 128 + len(body), b"", 0x02400000, b"prtr", b"CMYK", b"Lab ", b"acsp")
+    light = struct.pack(">3i", 63190, 65536, 54061)
+    return start + bytes(68 - len(start)) + light + bytes(48) + body
+
+
 SUFFIXES = {"NPY": ".npy", "NPZ": ".npz"}
 KINDS = ("PNG", "PNG16", "JPEG", "TIFF", "WEBP", "GIF", "NPY", "NPZ")
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.ndimage import convolve
 
 from photo_files import KINDS, SUFFIXES, mutations, png, png16, random_pixels
 from snips import Restoration, restoration
@@ -199,6 +200,26 @@ def test_a_sigma_for_0_to_255_is_asked_about_in_a_terminal(monkeypatch):
     monkeypatch.setattr(problem_options.typer, "confirm", lambda *_, **__: False)
     with pytest.raises(ValueError, match="0 to 1 here"):
         problem_options.read_sigma("25")
+
+
+def test_a_kernel_as_a_picture(tmp_path):
+    """Grey levels are relative weights: the measurement's model is the blur with the kernel of sum 1."""
+    weights = np.array([[0, 50, 0], [100, 255, 0], [0, 25, 0]], np.uint8)
+    Image.fromarray(weights).save(tmp_path / "kernel.png")
+    truth = np.random.default_rng(0).random((12, 20))
+    np.save(tmp_path / "photo.npy", convolve(truth, weights / weights.sum(), mode="wrap"))
+    restored(tmp_path, tmp_path / "photo.npy", "--kernel", tmp_path / "kernel.png", "-s", "0.01")
+    problem = Restoration.load(tmp_path / "out").problem
+    expected = problem.operator.forward(torch.from_numpy(truth)[None, None].float())
+    np.testing.assert_allclose(problem.y, expected, atol=1e-5)
+
+
+def test_a_face_prior_on_a_larger_photo_says_what_will_happen(tmp_path):
+    Image.fromarray(random_pixels(80, 72, 3)).save(tmp_path / "photo.png")
+    quick = ("--prior", "faces", "--nfe", "4", "-k", "1", "--out", tmp_path / "out")
+    result = run("restore", tmp_path / "photo.png", "-s", "0.1", *quick)
+    assert result.exit_code == 0, result.output
+    assert "was made for aligned images of 64 x 64 pixels, this one has 72 x 80" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("kernel", [[[1.0, -2.0, 1.0]], [[0.0]], [[1.0, -1.0]]])

@@ -11,7 +11,7 @@ import tifffile
 import torch
 from PIL import Image, ImageCms
 
-from photo_files import KINDS, SUFFIXES, mutations, png, png16, random_pixels
+from photo_files import KINDS, SUFFIXES, ink_profile, mutations, png, png16, random_pixels
 from snips import arrays
 from snips.photos import as_photo, grey_if_equal, load_photo
 
@@ -92,6 +92,15 @@ def test_cmyk_without_a_profile_is_converted_and_said(tmp_path):
     assert red[1:].max() < 0.05
     assert photo.lossy
     assert "plain formula" in photo.notes[0]
+
+
+def test_cmyk_with_a_profile_follows_it(tmp_path):
+    Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(tmp_path / "ink.jpg", icc_profile=ink_profile(), quality=100)
+    photo = load_photo(tmp_path / "ink.jpg")
+    red, green, blue = photo.pixels.mean((0, 2, 3))
+    assert green > 0.6  # the plain formula would make it red
+    assert max(red, blue) < 0.3
+    assert "by the colour profile" in photo.notes[0]
 
 
 def test_cmyk_with_a_profile_that_does_not_fit_falls_back(tmp_path):
