@@ -214,14 +214,6 @@ def test_a_kernel_as_a_picture(tmp_path):
     np.testing.assert_allclose(problem.y, expected, atol=1e-5)
 
 
-def test_a_face_prior_on_a_larger_photo_says_what_will_happen(tmp_path):
-    Image.fromarray(random_pixels(80, 72, 3)).save(tmp_path / "photo.png")
-    quick = ("--prior", "faces", "--nfe", "4", "-k", "1", "--out", tmp_path / "out")
-    result = run("restore", tmp_path / "photo.png", "-s", "0.1", *quick)
-    assert result.exit_code == 0, result.output
-    assert "was made for aligned images of 64 x 64 pixels, this one has 72 x 80" in " ".join(result.stderr.split())
-
-
 @pytest.mark.parametrize("kernel", [[[1.0, -2.0, 1.0]], [[0.0]], [[1.0, -1.0]]])
 def test_a_kernel_that_sums_to_0(kernel, photo, tmp_path):
     np.save(tmp_path / "kernel.npy", np.array(kernel))

@@ -11,7 +11,8 @@ from PIL import Image
 from torch import Tensor
 
 from snips.images import to_picture
-from snips.report import STD_SCALE, degraded_view
+from snips.report import degraded_view
+from snips.report.colours import std_map
 from snips.restoration import Restoration
 
 SHOWN_SIDE = 320  # smaller pictures are enlarged to at least this, in whole steps
@@ -30,19 +31,20 @@ def pack(result: Restoration, folder: Path, name: str) -> Path:
 
 def write_gallery(result: Restoration, folder: Path) -> list[tuple[str, str]]:
     """Files and captions: original and degraded, the samples with their verdicts, mean and std."""
-    pictures = [("Degraded", degraded_view(result.problem)[0])]
+    shown = [("Degraded", degraded_view(result.problem)[0])]
     if result.problem.truth is not None:
-        pictures.insert(0, ("Original", result.problem.truth[0]))
-    pictures += [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
-    pictures.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
-    if len(result.samples) > 1:
-        pictures.append((f"Standard deviation x {STD_SCALE}", STD_SCALE * result.std[0]))
-    folder.mkdir()
+        shown.insert(0, ("Original", result.problem.truth[0]))
+    shown += [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
+    shown.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
     shape = tuple(result.problem.operator.image_shape[1:])
+    pictures = [(caption, enlarged(image, shape)) for caption, image in shown]
+    if len(result.samples) > 1:
+        pictures.append(("Standard deviation", std_map(result.std[0])))
+    folder.mkdir()
     files = []
-    for index, (caption, image) in enumerate(pictures):
+    for index, (caption, picture) in enumerate(pictures):
         file = folder / f"{index:02d}.png"
-        enlarged(image, shape).save(file)
+        picture.save(file)
         files.append((str(file), caption))
     return files
 
