@@ -32,12 +32,12 @@ def colour_map(values: np.ndarray, top: float) -> Image.Image:
     return Image.fromarray(np.stack(channels, -1).round().astype(np.uint8))
 
 
-def std_map(std: Tensor) -> Image.Image:
-    """The std (C, H, W) in colours, with its bar on the right."""
+def std_map(std: Tensor, side: int = 192) -> Image.Image:
+    """The std (C, H, W) in colours, with its bar on the right; small ones are enlarged in whole steps up to `side`."""
     values = std_plane(std)
     top = round_up(float(np.quantile(values, 0.999)))
     picture = colour_map(values, top)
-    scale = max(1, 192 // max(picture.size))
+    scale = max(1, side // max(picture.size))
     picture = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
     return with_bar(picture, top)
 

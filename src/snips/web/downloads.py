@@ -39,7 +39,7 @@ def write_gallery(result: Restoration, folder: Path) -> list[tuple[str, str]]:
     shape = tuple(result.problem.operator.image_shape[1:])
     pictures = [(caption, enlarged(image, shape)) for caption, image in shown]
     if len(result.samples) > 1:
-        pictures.append(("Standard deviation", std_map(result.std[0])))
+        pictures.append(("Standard deviation", std_map(result.std[0], SHOWN_SIDE)))
     folder.mkdir()
     files = []
     for index, (caption, picture) in enumerate(pictures):
