@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow check format benchmarks clean
+.PHONY: demo test test-slow check format docs figures benchmarks clean
 
 demo: $(VENV)/installed
 	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --prior faces --out demo --force
@@ -16,7 +16,7 @@ test: $(VENV)/installed-dev
 test-slow: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
-check: $(VENV)/installed-dev
+check: $(VENV)/installed-dev docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -24,6 +24,14 @@ check: $(VENV)/installed-dev
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# into site/; any warning is an error
+docs: $(VENV)/installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+
+# draws the figures of the documentation again: minutes
+figures: $(VENV)/installed-docs
+	for script in method reading problems; do $(BIN)/python docs/figures/$$script.py || exit 1; done
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/operators.py
@@ -44,6 +52,10 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) --editable ".[dev]"
 	@touch $@
 
+$(VENV)/installed-docs: $(VENV)/installed
+	$(PIP) --editable ".[docs]"
+	@touch $@
+
 # The libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which would
 # replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported. Tests skip what is missing.
 $(VENV)/installed-others: $(VENV)/installed-dev
@@ -53,4 +65,4 @@ $(VENV)/installed-others: $(VENV)/installed-dev
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo dist build site .pytest_cache .ruff_cache

@@ -48,7 +48,7 @@ def carving() -> None:
     """All noise on one coordinate as one Brownian path: y / s is a point on it."""
     measured, x, path = 1.0, 0.4, np.linspace(0, 2.5, 300)
     at_y = int(np.searchsorted(path, measured))
-    free = brownian(path, 4)
+    free = brownian(path, 26)
     figure, (one, many) = plt.subplots(1, 2, figsize=(8.4, 2.9), sharey=True)
     y = x + free[at_y]
     one.plot(path, x + free, color=BLUE, linewidth=0.8)

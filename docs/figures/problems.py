@@ -18,7 +18,7 @@ import snips
 from snips.images import example_image
 from snips.report import comparison_grid
 
-SAMPLES, CALLS = 4, 50
+SAMPLES, CALLS = 4, 30
 COMMAND = "python docs/figures/problems.py"
 
 
@@ -103,9 +103,9 @@ def main(names: list[str]) -> None:
     for name in names or CASES:
         known[name] = run(name)
         print(name, known[name], flush=True)
-    results = {name: known[name] for name in CASES if name in known}
-    save_values("problems", COMMAND, results)
-    (VALUES / "problems_table.md").write_text(table(results), encoding="utf-8")
+        results = {case: known[case] for case in CASES if case in known}
+        save_values("problems", COMMAND, results)
+        (VALUES / "problems_table.md").write_text(table(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def _command(name: str, command: Any) -> str:
 def _parameter(parameter: Any) -> str:
     option = parameter.param_type_name == "option"
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
-    shown = names if option else f"`{parameter.human_readable_name}`"
+    shown = names if option else f"`{parameter.name.upper()}`"
     default = "" if parameter.default in (None, False) or callable(parameter.default) else f"`{parameter.default}`"
     if not option or parameter.required:
         default = "required" if parameter.required else default
