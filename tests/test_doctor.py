@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-import tomllib
 import torch
 from typer.testing import CliRunner
 
@@ -15,8 +14,6 @@ import snips
 from snips.cli import app, doctor
 from snips.priors import registry
 from snips.priors.unet import UNet, UNetConfig, save_unet
-
-PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
 
 def run(*arguments):
@@ -102,11 +99,18 @@ def test_a_missing_dependency_is_a_fault(weights, monkeypatch):
     assert [finding["name"] for finding in found["needed"] if not finding["ok"]] == ["rich"]
 
 
-def test_every_dependency_is_looked_for():
-    assert set(doctor.REQUIRED) == {entry.split(">")[0] for entry in PYPROJECT["dependencies"]}
+@pytest.fixture
+def project() -> dict:
+    """What pyproject.toml says of the package; Python can read it from 3.11 on."""
+    tomllib = pytest.importorskip("tomllib")
+    return tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
 
-def test_every_extra_is_offered():
+def test_every_dependency_is_looked_for(project):
+    assert set(doctor.REQUIRED) == {entry.split(">")[0] for entry in project["dependencies"]}
+
+
+def test_every_extra_is_offered(project):
     advice = " ".join(part.advice for part in doctor.OPTIONAL)
-    extras = set(PYPROJECT["optional-dependencies"]) - {"dev", "docs"}
+    extras = set(project["optional-dependencies"]) - {"dev", "docs"}
     assert {extra for extra in extras if f"snips[{extra}]" not in advice} == set()
