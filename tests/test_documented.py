@@ -82,7 +82,7 @@ def test_every_reason_not_to_run_is_used():
 
 
 def test_steps_are_found_in_order():
-    page = "```sh\nsnips a  # first\n\n# nothing\nsnips b \\\n  --c\n```\ntext\n```python\nprint(1)\n```\n```toml\nx\n```\n"
+    page = "```sh\nsnips a  # first\n\n# nothing\nsnips b \\\n  --c\n```\n```python\nprint(1)\n```\n```toml\nx\n```\n"
     found = steps(page)
     assert [step.language for step in found] == ["sh", "sh", "python"]
     assert [shlex.split(step.text, comments=True) for step in found[:2]] == [["snips", "a"], ["snips", "b", "--c"]]
