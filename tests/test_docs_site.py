@@ -81,6 +81,7 @@ def test_every_public_module_and_command_has_a_page():
     assert "## snips restore" in page
     assert "`--problem`, `-p`" in page
     assert "## snips doctor" in page
+    assert "| `--seed` | `0` |" in page
 
 
 def test_the_table_of_problems_is_what_was_measured(monkeypatch):

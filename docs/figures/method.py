@@ -52,7 +52,7 @@ def carving() -> None:
     figure, (one, many) = plt.subplots(1, 2, figsize=(8.4, 2.9), sharey=True)
     y = x + free[at_y]
     one.plot(path, x + free, color=BLUE, linewidth=0.8)
-    one.annotate("clean x", (0, x), (0.12, x - 2.1), arrowprops={"arrowstyle": "->"})
+    one.annotate("clean x", (0, x), (0.05, x + 2.6), arrowprops={"arrowstyle": "->"})
     one.annotate("measured y / s", (measured, y), (1.15, y + 1.5), arrowprops={"arrowstyle": "->"})
     one.plot([0, measured], [x, y], "o", color=ORANGE)
     one.set(

@@ -39,13 +39,10 @@ def _page(part: str) -> str:
 
 def public_parts() -> dict[str, list[str]]:
     """The modules and packages right below snips, each with the full names of the modules in it."""
-    names = sorted(file.stem for file in SOURCE.glob("*.py")) + sorted(file.parent.name for file in _packages())
+    names = sorted(file.parent.name for file in SOURCE.glob("*/__init__.py"))
+    names += sorted(file.stem for file in SOURCE.glob("*.py"))
     chosen = [name for name in names if not name.startswith("_") and name not in HIDDEN]
     return {name: _modules(SOURCE / name) if (SOURCE / name).is_dir() else [f"snips.{name}"] for name in chosen}
-
-
-def _packages() -> list[Path]:
-    return list(SOURCE.glob("*/__init__.py"))
 
 
 def _modules(package: Path) -> list[str]:
@@ -94,7 +91,8 @@ def _parameter(parameter: Any) -> str:
     option = parameter.param_type_name == "option"
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     shown = names if option else f"`{parameter.name.upper()}`"
-    default = "" if parameter.default in (None, False) or callable(parameter.default) else f"`{parameter.default}`"
+    unset = parameter.default is None or parameter.default is False or callable(parameter.default)  # 0 is a default
+    default = "" if unset else f"`{parameter.default}`"
     if not option or parameter.required:
         default = "required" if parameter.required else default
     return f"| {shown} | {default} | {(parameter.help or '').replace('|', chr(92) + '|')} |"
