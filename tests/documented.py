@@ -24,10 +24,7 @@ NOT_RUN = {
     "snips web": "serves until it is stopped; tests/test_web_browser.py runs it",
     "snips train": "trains until it is stopped; tests/test_training.py runs it",
     "SNIPS_SCREENSHOTS=1 python -m pytest": "is a test itself",
-    "python -m pytest": "is a test itself",
     "python benchmarks/": "takes minutes",
-    "python docs/figures/": "takes minutes",
-    "python experiments/": "takes hours",
     "from diffusers import": "needs a folder with a model",
     "from snips.integrations.deepinv import": "continues a program with deepinv; tests/test_deepinv_model.py runs it",
 }
