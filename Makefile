@@ -11,10 +11,10 @@ demo: $(VENV)/installed
 
 # one thread in each of two test processes: more would compete for the cores
 test: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 check: $(VENV)/installed-dev docs
 	$(BIN)/ruff check .
@@ -26,11 +26,11 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 # into site/; any warning is an error
-docs: $(VENV)/installed-docs
+docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict --quiet
 
 # draws the figures of the documentation again: minutes
-figures: $(VENV)/installed-docs
+figures: $(VENV)/installed-dev
 	for script in method reading problems; do $(BIN)/python docs/figures/$$script.py || exit 1; done
 
 benchmarks: $(VENV)/installed-dev
@@ -48,20 +48,12 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 	$(PIP) --editable .
 	@touch $@
 
+# With the documentation's tools and the libraries whose operators and denoisers come in. deepinv and torchvision without
+# their dependencies, which would replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported.
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP) --editable ".[dev]"
-	@touch $@
-
-$(VENV)/installed-docs: $(VENV)/installed
-	$(PIP) --editable ".[docs]"
-	@touch $@
-
-# The libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which would
-# replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported. Tests skip what is missing.
-$(VENV)/installed-others: $(VENV)/installed-dev
-	$(PIP) --no-deps deepinv==0.5.0 torchvision==0.28.0 torchmetrics
+	$(PIP) --editable ".[dev,docs,web,pylops,diffusers]"
+	$(PIP) --no-deps deepinv torchvision torchmetrics
 	$(PIP) einops h5py lightning-utilities matplotlib natsort requests tqdm
-	$(PIP) --editable ".[pylops,diffusers]"
 	@touch $@
 
 clean:

@@ -29,6 +29,9 @@ NOT_RUN = {
     "from snips.integrations.deepinv import": "continues a program with deepinv; tests/test_deepinv_model.py runs it",
 }
 
+# Commands that only the slow tests run.
+LONG = ("snips experiment",)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -40,6 +43,10 @@ class Step:
     @property
     def reason_not_to_run(self) -> str | None:
         return next((reason for start, reason in NOT_RUN.items() if self.text.startswith(start)), None)
+
+    @property
+    def is_long(self) -> bool:
+        return self.text.startswith(LONG)
 
 
 def steps(page: str) -> list[Step]:

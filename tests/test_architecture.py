@@ -20,7 +20,7 @@ LAYERS = [
     {"noise", "storage"},
     {"photo_problems"},
     {"measurements", "restoration"},
-    {"costs", "deepinv", "experiments", "web"},
+    {"costs", "deepinv", "experiments", "verification", "web"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -18,6 +19,7 @@ def load(path: Path):
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
@@ -68,6 +70,82 @@ def test_links_and_local_files_are_allowed(tmp_path):
     text = '<a href="https://arxiv.org/abs/2105.14951">paper</a><img src="images/x.png"><link href="x.css">'
     (tmp_path / "a.html").write_text(text)
     assert load(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../outside.png", "absent.html", "/absent.css"])
+def test_a_file_that_the_site_lacks_is_found(name, tmp_path):
+    pytest.importorskip("mkdocs")
+    site = tmp_path / "site"
+    site.mkdir()
+    (tmp_path / "outside.png").touch()
+    (site / "a.html").write_text(f'<img src="{name}"><a href="a.html#part">b</a><a href="https://arxiv.org">c</a>')
+    assert load(DOCS / "hooks" / "nothing_missing.py").missing_files(site) == [f"a.html: {name}"]
+
+
+@pytest.fixture
+def source_lines():
+    pytest.importorskip("mkdocs")
+    return load(DOCS / "hooks" / "source_lines.py")
+
+
+def test_every_named_line_of_code_exists(source_lines):
+    links = [found for page in DOCS.rglob("*.md") for found in source_lines.LINK.finditer(page.read_text())]
+    assert len(links) > 10
+    for found in links:
+        assert source_lines.line_number(found["file"], found["part"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("file", "part"),
+    [("samplers/conditional.py", "no such code"), ("samplers/conditional.py", "self"), ("absent.py", "x")],
+    ids=["gone", "ambiguous", "no file"],
+)
+def test_a_line_of_code_that_is_gone_stops_the_build(source_lines, file, part):
+    with pytest.raises(source_lines.PluginError, match=f"names `{part}` in src/snips/{file}, where it stands on"):
+        source_lines.line_number(f"src/snips/{file}", part)
+
+
+def test_every_formula_of_the_method_names_its_code():
+    """Between each formula that is set apart and the next one stands a line of code."""
+    pieces = (DOCS / "method.md").read_text().split("$$")
+    assert len(pieces) > 10
+    assert [piece for piece in pieces[2::2] if "Code: [`" not in piece] == []
+
+
+@pytest.fixture
+def measurements():
+    pytest.importorskip("mkdocs")
+    return load(DOCS / "hooks" / "measurements.py")
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("fast_sampler.md", "Distance to exact posteriors"),
+        ("fast_sampler.md", "Standard deviations by frequency"),
+        ("fast_sampler.md", "Calibration"),
+        ("peers.md", "Other samplers"),
+    ],
+)
+def test_figures_on_a_page_are_the_stored_ones(measurements, page, title):
+    chosen = next(each for each in measurements.MEASUREMENTS if each.title == title)
+    rows = [line for line in measurements.section(chosen).splitlines() if line.startswith("| ") and "---" not in line]
+    assert len(rows) > 4
+    text = (DOCS / page).read_text()
+    assert [row for row in rows if row not in text] == []
+
+
+def test_what_was_not_measured_is_said(measurements, tmp_path):
+    absent = dataclasses.replace(measurements.MEASUREMENTS[0], file=tmp_path / "absent.json")
+    assert measurements.page([absent]).endswith("Not run yet: `python benchmarks/exactness.py`.\n")
+
+
+def test_every_stored_result_has_its_place(measurements):
+    beside = {"exactness_langevin_seed0"}  # rows of the first section
+    stored = {
+        file.stem for folder in ("BENCHMARKS", "EXPERIMENTS") for file in getattr(measurements, folder).glob("*.json")
+    }
+    assert stored - {each.file.stem for each in measurements.MEASUREMENTS} == beside
 
 
 def test_every_public_module_and_command_has_a_page():

@@ -1,6 +1,6 @@
 """Every command and every block of Python in the README and the documentation runs as it is written there.
 
-The quick tests limit the calls of the denoiser, and nothing else; the slow ones run every page without a limit.
+The quick tests limit the calls of the denoiser and leave out what is LONG; the slow ones run every page as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from documented import NOT_RUN, PAGES, ROOT, Step, fill_workplace, steps
+from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_workplace, steps
 from snips import restoration
 from snips.cli import app
 
@@ -30,14 +30,13 @@ def workplace(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def run_page(page: Path) -> int:
-    """Run everything on a page in one folder and one Python; how many steps ran."""
+def run_page(page: Path, long_ones: bool) -> None:
+    """Run everything on a page in one folder and one Python."""
     names: dict[str, Any] = {"__name__": "documented"}
-    runnable = [step for step in steps(page.read_text(encoding="utf-8")) if step.reason_not_to_run is None]
-    for step in runnable:
-        RUN[step.language](step, names)
-        shutil.rmtree("restored", ignore_errors=True)  # commands side by side are alternatives, with one default folder
-    return len(runnable)
+    for step in steps(page.read_text(encoding="utf-8")):
+        if step.reason_not_to_run is None and (long_ones or not step.is_long):
+            RUN[step.language](step, names)
+            shutil.rmtree("restored", ignore_errors=True)  # commands side by side are alternatives, with one folder
 
 
 def run_python(step: Step, names: dict[str, Any]) -> None:
@@ -66,18 +65,18 @@ def test_page_runs_with_few_calls(page, workplace, monkeypatch):
         return fast(*given, nfe=min(nfe, MOST_CALLS), **options)
 
     monkeypatch.setitem(restoration.SAMPLERS, "fast", limited)
-    run_page(page)
+    run_page(page, long_ones=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs_as_written(page, workplace):
-    run_page(page)
+    run_page(page, long_ones=True)
 
 
 def test_every_reason_not_to_run_is_used():
     texts = [step.text for page in WITH_STEPS for step in steps(page.read_text(encoding="utf-8"))]
-    unused = {start for start in NOT_RUN if not any(text.startswith(start) for text in texts)}
+    unused = {start for start in (*NOT_RUN, *LONG) if not any(text.startswith(start) for text in texts)}
     assert unused == set()
 
 
@@ -92,7 +91,7 @@ def test_a_command_that_fails_is_noticed(workplace):
     page = workplace / "page.md"
     page.write_text("```sh\nsnips restore absent.png\n```\n")
     with pytest.raises(AssertionError, match="absent.png"):
-        run_page(page)
+        run_page(page, long_ones=False)
     page.write_text("```sh\nrm -rf something\n```\n")
     with pytest.raises(AssertionError, match="nothing here can run"):
-        run_page(page)
+        run_page(page, long_ones=False)
