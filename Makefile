@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow check format benchmarks clean
+.PHONY: demo test test-slow check format docs figures benchmarks clean
 
 demo: $(VENV)/installed
 	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --prior faces --out demo --force
@@ -16,7 +16,7 @@ test: $(VENV)/installed-dev
 test-slow: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
-check: $(VENV)/installed-dev
+check: $(VENV)/installed-dev docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -24,6 +24,14 @@ check: $(VENV)/installed-dev
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# into site/; any warning is an error
+docs: $(VENV)/installed-dev
+	$(BIN)/mkdocs build --strict --quiet
+
+# draws the figures of the documentation again: minutes
+figures: $(VENV)/installed-dev
+	for script in method reading problems; do $(BIN)/python docs/figures/$$script.py || exit 1; done
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/operators.py
@@ -40,13 +48,13 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 	$(PIP) --editable .
 	@touch $@
 
-# With the libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which
-# would replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported.
+# With the documentation's tools and the libraries whose operators and denoisers come in. deepinv and torchvision without
+# their dependencies, which would replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported.
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP) --editable ".[dev,web,pylops,diffusers]"
+	$(PIP) --editable ".[dev,docs,web,pylops,diffusers]"
 	$(PIP) --no-deps deepinv torchvision torchmetrics
 	$(PIP) einops h5py lightning-utilities matplotlib natsort requests tqdm
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo dist build site .pytest_cache .ruff_cache

@@ -31,6 +31,7 @@ from stationary import stationary
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
+PICTURES = RESULTS.parents[1] / "docs" / "images"
 OTHERS = ("denoise", "inpaint")
 SIGMAS_0 = (0.1, 0.04)
 CALLS = (25, 50, 100, 200)
@@ -118,7 +119,7 @@ def plot(rows: list[dict], seed: int) -> None:
     axes.set_xlabel("calls of the denoiser for each sample")
     axes.set_ylabel("distance to the exact posterior / distance of exact sets")
     axes.legend()
-    figure.savefig(RESULTS / f"exactness_seed{seed}.png", dpi=110, bbox_inches="tight")
+    figure.savefig(PICTURES / f"exactness_seed{seed}.png", dpi=110, bbox_inches="tight")
     pyplot.close(figure)
 
 

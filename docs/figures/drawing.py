@@ -1,0 +1,46 @@
+"""What the figures share: one look, files that do not change unless the picture does, and measured values as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+DOCS = Path(__file__).parents[1]
+IMAGES = DOCS / "images"
+VALUES = Path(__file__).parent
+BLUE, ORANGE, GREEN, GREY = "#3949ab", "#ef6c00", "#2e7d32", "#757575"
+
+plt.rcParams.update(
+    {
+        "svg.hashsalt": "snips",  # else element names are random
+        "svg.fonttype": "path",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "figure.constrained_layout.use": True,
+    }
+)
+
+
+def save_figure(figure: Figure, name: str) -> None:
+    """docs/images/NAME.svg, the same bytes each time."""
+    path = IMAGES / f"{name}.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None}, dpi=100)
+    plt.close(figure)
+    print(path.relative_to(DOCS.parent), path.stat().st_size // 1024, "KiB")
+
+
+def save_values(name: str, command: str, results: Any) -> None:
+    """Measured values, with the command that made them."""
+    record = {"command": command, "results": results}
+    (VALUES / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

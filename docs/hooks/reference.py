@@ -1,0 +1,98 @@
+"""Reference pages for every public module and every command, made while the site is built: none can be forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from snips.cli import app
+
+SOURCE = Path(__file__).parents[2] / "src" / "snips"
+HIDDEN = ("cli", "web")  # programs, not libraries: the commands have a page of their own
+COMMANDS = "reference/commands.md"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Append the pages to the navigation."""
+    assert config.nav is not None, "mkdocs.yml has a navigation"
+    modules: list[Any] = [{f"snips.{name}": _page(name)} for name in public_parts()]
+    config.nav.append({"Reference": [{"Commands": COMMANDS}, {"snips": "reference/snips.md"}, *modules]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    files.append(File.generated(config, COMMANDS, content=commands_page()))
+    files.append(File.generated(config, "reference/snips.md", content=public_names_page()))
+    for name, modules in public_parts().items():
+        files.append(File.generated(config, _page(name), content=_module_page(name, modules)))
+    return files
+
+
+def _page(part: str) -> str:
+    return f"reference/{part}.md"
+
+
+def public_parts() -> dict[str, list[str]]:
+    """The modules and packages right below snips, each with the full names of the modules in it."""
+    names = sorted(file.parent.name for file in SOURCE.glob("*/__init__.py"))
+    names += sorted(file.stem for file in SOURCE.glob("*.py"))
+    chosen = [name for name in names if not name.startswith("_") and name not in HIDDEN]
+    return {name: _modules(SOURCE / name) if (SOURCE / name).is_dir() else [f"snips.{name}"] for name in chosen}
+
+
+def _modules(package: Path) -> list[str]:
+    files = sorted(file for file in package.glob("*.py") if not file.stem.startswith("_"))
+    return [f"snips.{package.name}.{file.stem}" for file in files]
+
+
+def _module_page(part: str, modules: list[str]) -> str:
+    sections = "\n\n".join(f"::: {module}" for module in modules)
+    return f"# snips.{part}\n\n{sections}\n"
+
+
+def public_names_page() -> str:
+    """`snips` itself: a list of its names that leads to where each is defined."""
+    import snips
+
+    found = {name: getattr(snips, name) for name in snips.__all__}
+    rows = [
+        f"- [`snips.{name}`][{value.__module__}.{value.__name__}]"
+        for name, value in sorted(found.items())
+        if hasattr(value, "__module__")
+    ]
+    rows.append("- [`snips.PROBLEMS`][snips.problems.PROBLEMS]")
+    return "# snips\n\nWhat `import snips` offers; other modules are imported by name.\n\n" + "\n".join(rows) + "\n"
+
+
+def commands_page() -> str:
+    """Every command with its arguments, from the command line's own help."""
+    group: Any = typer.main.get_command(app)
+    text = [
+        "# Commands\n",
+        "`snips COMMAND --help` says the same in a terminal. Bad input ends with one line and exit code 2.",
+        "`snips --install-completion` teaches your shell to complete commands and options with the Tab key.\n",
+    ]
+    return "\n".join(text + [_command(name, group.commands[name]) for name in sorted(group.commands)])
+
+
+def _command(name: str, command: Any) -> str:
+    parameters = [parameter for parameter in command.params if parameter.name != "help"]
+    rows = "\n".join(_parameter(parameter) for parameter in parameters)
+    table = f"| | default | |\n|---|---|---|\n{rows}\n" if rows else ""
+    return f"## snips {name}\n\n{command.help}\n\n{table}"
+
+
+def _parameter(parameter: Any) -> str:
+    option = parameter.param_type_name == "option"
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    shown = names if option else f"`{parameter.name.upper()}`"
+    unset = parameter.default is None or parameter.default is False or callable(parameter.default)  # 0 is a default
+    default = "" if unset else f"`{parameter.default}`"
+    if not option or parameter.required:
+        default = "required" if parameter.required else default
+    return f"| {shown} | {default} | {(parameter.help or '').replace('|', chr(92) + '|')} |"

@@ -1,0 +1,172 @@
+"""The documentation's own tools: formulas become MathML, nothing comes from elsewhere, tables match stored values."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def load(path: Path):
+    """A script outside the package, as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def mathml():
+    pytest.importorskip("latex2mathml")
+    return load(DOCS / "hooks" / "mathml.py")
+
+
+def test_formulas_become_mathml(mathml):
+    page = '<p>a <span class="arithmatex">\\(x &lt; y\\)</span></p><div class="arithmatex">\\[\\frac{a}{b}\\]</div>'
+    made = mathml.on_page_content(page)
+    assert "arithmatex" not in made
+    assert made.count("<math") == 2
+    assert 'display="inline"' in made
+    assert "<mfrac>" in made
+    assert "&lt;" in made or "&#x0003C;" in made
+
+
+def test_other_text_is_left_alone(mathml):
+    assert mathml.on_page_content("<code>\\(x\\)</code> costs $5") == "<code>\\(x\\)</code> costs $5"
+
+
+def test_an_unknown_command_stops_the_build(mathml):
+    with pytest.raises(ValueError, match="cannot show: .nosuchcommand"):
+        mathml.on_page_content('<span class="arithmatex">\\(\\nosuchcommand\\)</span>')
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.html", '<script src="https://cdn.example/x.js"></script>'),
+        ("a.html", '<link rel="stylesheet" href="//fonts.example/css">'),
+        ("a.html", "<img alt='x' src='http://images.example/x.png'>"),
+        ("a.html", "<style>@import url(https://fonts.example/x.css)</style>"),
+        ("a.css", "body { background: url('https://images.example/x.png') }"),
+    ],
+)
+def test_what_comes_from_elsewhere_is_found(file, text, tmp_path):
+    pytest.importorskip("mkdocs")
+    (tmp_path / file).write_text(text)
+    assert len(load(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path)) >= 1
+
+
+def test_links_and_local_files_are_allowed(tmp_path):
+    pytest.importorskip("mkdocs")
+    text = '<a href="https://arxiv.org/abs/2105.14951">paper</a><img src="images/x.png"><link href="x.css">'
+    (tmp_path / "a.html").write_text(text)
+    assert load(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../outside.png", "absent.html", "/absent.css"])
+def test_a_file_that_the_site_lacks_is_found(name, tmp_path):
+    pytest.importorskip("mkdocs")
+    site = tmp_path / "site"
+    site.mkdir()
+    (tmp_path / "outside.png").touch()
+    (site / "a.html").write_text(f'<img src="{name}"><a href="a.html#part">b</a><a href="https://arxiv.org">c</a>')
+    assert load(DOCS / "hooks" / "nothing_missing.py").missing_files(site) == [f"a.html: {name}"]
+
+
+@pytest.fixture
+def source_lines():
+    pytest.importorskip("mkdocs")
+    return load(DOCS / "hooks" / "source_lines.py")
+
+
+def test_every_named_line_of_code_exists(source_lines):
+    links = [found for page in DOCS.rglob("*.md") for found in source_lines.LINK.finditer(page.read_text())]
+    assert len(links) > 10
+    for found in links:
+        assert source_lines.line_number(found["file"], found["part"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("file", "part"),
+    [("samplers/conditional.py", "no such code"), ("samplers/conditional.py", "self"), ("absent.py", "x")],
+    ids=["gone", "ambiguous", "no file"],
+)
+def test_a_line_of_code_that_is_gone_stops_the_build(source_lines, file, part):
+    with pytest.raises(source_lines.PluginError, match=f"names `{part}` in src/snips/{file}, where it stands on"):
+        source_lines.line_number(f"src/snips/{file}", part)
+
+
+def test_every_formula_of_the_method_names_its_code():
+    """Between each formula that is set apart and the next one stands a line of code."""
+    pieces = (DOCS / "method.md").read_text().split("$$")
+    assert len(pieces) > 10
+    assert [piece for piece in pieces[2::2] if "Code: [`" not in piece] == []
+
+
+@pytest.fixture
+def measurements():
+    pytest.importorskip("mkdocs")
+    return load(DOCS / "hooks" / "measurements.py")
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("fast_sampler.md", "Distance to exact posteriors"),
+        ("fast_sampler.md", "Standard deviations by frequency"),
+        ("fast_sampler.md", "Calibration"),
+        ("peers.md", "Other samplers"),
+    ],
+)
+def test_figures_on_a_page_are_the_stored_ones(measurements, page, title):
+    chosen = next(each for each in measurements.MEASUREMENTS if each.title == title)
+    rows = [line for line in measurements.section(chosen).splitlines() if line.startswith("| ") and "---" not in line]
+    assert len(rows) > 4
+    text = (DOCS / page).read_text()
+    assert [row for row in rows if row not in text] == []
+
+
+def test_what_was_not_measured_is_said(measurements, tmp_path):
+    absent = dataclasses.replace(measurements.MEASUREMENTS[0], file=tmp_path / "absent.json")
+    assert measurements.page([absent]).endswith("Not run yet: `python benchmarks/exactness.py`.\n")
+
+
+def test_every_stored_result_has_its_place(measurements):
+    beside = {"exactness_langevin_seed0"}  # rows of the first section
+    stored = {
+        file.stem for folder in ("BENCHMARKS", "EXPERIMENTS") for file in getattr(measurements, folder).glob("*.json")
+    }
+    assert stored - {each.file.stem for each in measurements.MEASUREMENTS} == beside
+
+
+def test_every_public_module_and_command_has_a_page():
+    pytest.importorskip("mkdocs")
+    reference = load(DOCS / "hooks" / "reference.py")
+    parts = reference.public_parts()
+    assert {"operators", "priors", "samplers", "problems", "restoration", "metrics"} <= set(parts)
+    assert "snips.samplers.conditional" in parts["samplers"]
+    assert not {"cli", "web"} & set(parts)
+    page = reference.commands_page()
+    assert "## snips restore" in page
+    assert "`--problem`, `-p`" in page
+    assert "## snips doctor" in page
+    assert "| `--seed` | `0` |" in page
+
+
+def test_the_table_of_problems_is_what_was_measured(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(sys, "path", [str(DOCS / "figures"), *sys.path])
+    problems = load(DOCS / "figures" / "problems.py")
+    stored = json.loads((DOCS / "figures" / "problems.json").read_text())
+    assert set(stored["results"]) == set(problems.CASES)
+    assert (DOCS / "figures" / "problems_table.md").read_text() == problems.table(stored["results"])
+    assert all((DOCS / "images" / "problems" / f"{name}.webp").is_file() for name in problems.CASES)

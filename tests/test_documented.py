@@ -1,0 +1,97 @@
+"""Every command and every block of Python in the README and the documentation runs as it is written there.
+
+The quick tests limit the calls of the denoiser and leave out what is LONG; the slow ones run every page as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_workplace, steps
+from snips import restoration
+from snips.cli import app
+
+MOST_CALLS = 5
+WITH_STEPS = [page for page in PAGES if page.is_file() and steps(page.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch) -> Path:
+    fill_workplace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_page(page: Path, long_ones: bool) -> None:
+    """Run everything on a page in one folder and one Python."""
+    names: dict[str, Any] = {"__name__": "documented"}
+    for step in steps(page.read_text(encoding="utf-8")):
+        if step.reason_not_to_run is None and (long_ones or not step.is_long):
+            RUN[step.language](step, names)
+            shutil.rmtree("restored", ignore_errors=True)  # commands side by side are alternatives, with one folder
+
+
+def run_python(step: Step, names: dict[str, Any]) -> None:
+    exec(compile(step.text, "documented", "exec"), names)
+
+
+def run_command(step: Step, names: dict[str, Any]) -> None:
+    words = shlex.split(step.text, comments=True)
+    if words[:2] == ["python", "-c"]:
+        exec(words[2], {})
+        return
+    assert words[0] == "snips", f"nothing here can run `{step.text}`: teach it, or name it in NOT_RUN"
+    result = CliRunner().invoke(app, words[1:])
+    assert result.exit_code == 0, f"{step.text}\n{result.output}"
+
+
+RUN: dict[str, Callable[[Step, dict[str, Any]], None]] = {"python": run_python, "sh": run_command}
+
+
+@pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs_with_few_calls(page, workplace, monkeypatch):
+    fast = restoration.SAMPLERS["fast"]
+
+    @functools.wraps(fast)
+    def limited(*given: Any, nfe: int = 100, **options: Any) -> Any:
+        return fast(*given, nfe=min(nfe, MOST_CALLS), **options)
+
+    monkeypatch.setitem(restoration.SAMPLERS, "fast", limited)
+    run_page(page, long_ones=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs_as_written(page, workplace):
+    run_page(page, long_ones=True)
+
+
+def test_every_reason_not_to_run_is_used():
+    texts = [step.text for page in WITH_STEPS for step in steps(page.read_text(encoding="utf-8"))]
+    unused = {start for start in (*NOT_RUN, *LONG) if not any(text.startswith(start) for text in texts)}
+    assert unused == set()
+
+
+def test_steps_are_found_in_order():
+    page = "```sh\nsnips a  # first\n\n# nothing\nsnips b \\\n  --c\n```\n```python\nprint(1)\n```\n```toml\nx\n```\n"
+    found = steps(page)
+    assert [step.language for step in found] == ["sh", "sh", "python"]
+    assert [shlex.split(step.text, comments=True) for step in found[:2]] == [["snips", "a"], ["snips", "b", "--c"]]
+
+
+def test_a_command_that_fails_is_noticed(workplace):
+    page = workplace / "page.md"
+    page.write_text("```sh\nsnips restore absent.png\n```\n")
+    with pytest.raises(AssertionError, match="absent.png"):
+        run_page(page, long_ones=False)
+    page.write_text("```sh\nrm -rf something\n```\n")
+    with pytest.raises(AssertionError, match="nothing here can run"):
+        run_page(page, long_ones=False)
