@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from torch import Tensor
 
-from snips import measurements
 from snips.photo_problems import AUTO
 from snips.photos import ValueRange, checked_range
-
-DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+from snips.posing import file_options, read_numbers
 
 ProblemOption = Annotated[
     str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
@@ -30,9 +27,6 @@ OptionOption = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="An option of the problem, as name=value; repeatable.")
 ]
 
-# An option from a file names its problem, so that --problem may be left out.
-IMPLIED = {"mask": "inpaint", "kernel": "deblur_kernel", "factor": "sr", "matrix": "matrix"}
-
 
 def read_options(
     pairs: list[str] | None, mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None
@@ -47,32 +41,7 @@ def read_options(
             options[name] = json.loads(value)
         except json.JSONDecodeError:
             options[name] = value
-    if mask is not None:
-        options["mask"] = measurements.load_array(mask) >= 0.5
-    if kernel is not None:
-        options["kernel"] = _read_kernel(kernel)
-    if factor is not None:
-        options["factor"] = factor
-    if matrix is not None:
-        options["matrix"] = measurements.load_array(matrix)
-    return options
-
-
-def _read_kernel(path: Path) -> Tensor:
-    """Weights that sum to 1, so that the blur keeps the brightness."""
-    weights = measurements.load_array(path)
-    total = weights.sum()
-    if abs(total) <= 1e-6 * weights.abs().sum():
-        raise ValueError(
-            f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
-        )
-    return weights / total
-
-
-def problem_name(given: str | None, options: dict[str, Any]) -> str:
-    """As given, or as implied by --mask, --kernel, --factor or --matrix."""
-    implied = [name for option, name in IMPLIED.items() if option in options]
-    return given or (implied[0] if implied else DEFAULT_PROBLEM)
+    return options | file_options(mask, kernel, factor, matrix)
 
 
 def read_sigma(text: str | None) -> float | str | None:
@@ -94,17 +63,6 @@ def _asked(sigma: float) -> float:
     if sys.stdin.isatty() and typer.confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?", err=True):
         return meant
     raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
-
-
-def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, ...]:
-    """A list such as 3,64,64."""
-    try:
-        numbers = tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != count:
-        raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
-    return numbers
 
 
 def read_range(text: str | None) -> ValueRange | None:

@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from snips import costs, storage
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, say, typed_command
-from snips.cli.posing import posed_problem
 from snips.cli.problem_options import (
     FactorOption,
     KernelOption,
@@ -27,6 +26,7 @@ from snips.cli.problem_options import (
 )
 from snips.names import unknown_name
 from snips.photo_problems import PhotoProblem
+from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
 from snips.restoration import SAMPLERS, Interrupted, Restoration, restore
