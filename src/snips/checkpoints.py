@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from snips.files import new_file
@@ -54,7 +54,7 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(self.path) as work:
             stored = {name: value.detach().cpu().contiguous() for name, value in tensors().items()}
-            save_file(stored, work, {"fingerprint": fingerprint})
+            work.write_bytes(to_bytes(stored, {"fingerprint": fingerprint}))
         self.written = time.monotonic()
 
     def remove(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,23 @@ def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, .
     if len(numbers) != count:
         raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
     return numbers
+
+
+def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda _: False) -> float | str | None:
+    """A number in units of pixels in [0, 1], or "auto". `confirm` is asked about one that is meant for 0 to 255."""
+    if text is None or (isinstance(text, str) and text.strip().lower() == AUTO):
+        return text and AUTO
+    try:
+        sigma = float(text)
+    except ValueError:
+        raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
+    if not 1 < sigma <= 255:
+        return sigma
+    meant = sigma / 255
+    told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
+    if confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?"):
+        return meant
+    raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
 
 
 def posed_problem(

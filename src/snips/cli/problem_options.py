@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from snips.photo_problems import AUTO
 from snips.photos import ValueRange, checked_range
-from snips.posing import file_options, read_numbers
+from snips.posing import file_options, read_numbers, sigma_from
 
 ProblemOption = Annotated[
     str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
@@ -45,24 +44,8 @@ def read_options(
 
 
 def read_sigma(text: str | None) -> float | str | None:
-    """A number in units of pixels in [0, 1], or "auto". One that is meant for 0 to 255 is asked about."""
-    if text is None or text.strip().lower() == AUTO:
-        return text and AUTO
-    try:
-        sigma = float(text)
-    except ValueError:
-        raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
-    if 1 < sigma <= 255:
-        return _asked(sigma)
-    return sigma
-
-
-def _asked(sigma: float) -> float:
-    meant = sigma / 255
-    told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
-    if sys.stdin.isatty() and typer.confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?", err=True):
-        return meant
-    raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
+    """As `sigma_from` reads it; on a terminal, one that is meant for 0 to 255 is asked about."""
+    return sigma_from(text, lambda question: sys.stdin.isatty() and typer.confirm(question, err=True))
 
 
 def read_range(text: str | None) -> ValueRange | None:

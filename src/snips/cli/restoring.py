@@ -24,15 +24,14 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.names import unknown_name
 from snips.photo_problems import PhotoProblem
 from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
-from snips.restoration import SAMPLERS, Interrupted, Restoration, restore
+from snips.restoration import Interrupted, Restoration, restore
+from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
-from snips.schedules import check_calls, geometric
 from snips.streams import checked_seed
 
 LARGE = 256 * 256  # pixels; from here on the cost is estimated first
@@ -84,7 +83,7 @@ def restore_command(
     `snips restore measured.npz --samples 16 --out results`
     """
     storage.check_target(output, force)
-    settings = _settings(sampler, nfe, preset, levels)
+    settings = sampler_settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
     checked_seed(seed)
@@ -157,24 +156,6 @@ def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> 
     if warning := misfit(prior, image_shape):
         _note(f"warning: {warning}", quiet=False)
     return prior
-
-
-def _settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
-    """The sampler's options, checked before anything is said or computed."""
-    if sampler not in SAMPLERS:
-        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    if sampler != "fast":
-        return _langevin_options(preset, levels)
-    check_calls(nfe)
-    return {"nfe": nfe}
-
-
-def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
-    if name not in PRESETS:
-        raise ValueError(unknown_name("preset", name, list(PRESETS)))
-    preset = PRESETS[name]
-    options = preset.options()
-    return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
 
 
 def _tell(posed: PhotoProblem, quiet: bool) -> None:
