@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,14 @@ def _read_kernel(path: Path) -> Tensor:
             f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
         )
     return weights / total
+
+
+def option_value(text: Any) -> Any:
+    """The value as JSON where it is, else as it is."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError:
+        return text
 
 
 def problem_name(given: str | None, options: dict[str, Any]) -> str:

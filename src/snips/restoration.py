@@ -166,7 +166,7 @@ def restore(
     described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
     resume, keep = None, None
     if checkpoint is not None:
-        described["fingerprint"] = fingerprint = _fingerprint(task, denoiser, {**described, "samples": samples})
+        described["fingerprint"] = fingerprint = run_fingerprint(task, denoiser, samples, described)
         resume, keep = checkpoint.load(fingerprint), partial(checkpoint.save, fingerprint)
     finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step, resume, keep)
 
@@ -192,11 +192,12 @@ def restore(
         raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
 
 
-def _fingerprint(problem: InverseProblem, prior: Prior, described: dict[str, Any]) -> str:
+def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> str:
     """Of the measurement, the operator, the prior and all settings; threads decide about rounding."""
     arrays, recipe = storage.recipe_to_json(problem.operator)
     facts = {
-        **described,
+        **storage.plain(described),
+        "samples": samples,
         "operator": recipe or repr(problem.operator),
         "noise": [problem.sigma_0, problem.first_image],
         "prior": prior.name or type(prior).__name__,

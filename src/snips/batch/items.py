@@ -71,7 +71,7 @@ def _sha(file: Any) -> bytes:
 
 
 def item_from(cells: dict[str, Any], said: dict[str, Any], base: Path) -> Item:
-    """An item from the cells of a manifest; what they leave open is as said of all. Paths are relative to the manifest."""
+    """An item from the cells of a manifest, with paths relative to it; what they leave open is as said of all."""
     own = {name: value for name, value in cells.items() if value is not None and value != ""}
     if "file" not in own:
         raise ValueError(f"{base}: each row needs a file, but one has none")

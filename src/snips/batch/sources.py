@@ -38,7 +38,8 @@ def _folder(folder: Path, said: dict[str, Any], out: Path) -> list[Item]:
     """Every picture and array in it, at any depth, by its path; nothing hidden, and no results of ours."""
     base, results = folder.resolve(), out.resolve()
     found = sorted(path for path in base.rglob("*") if path.suffix.lower() in PICTURES and path.is_file())
-    paths = [path.relative_to(base) for path in found if not path.is_relative_to(results)]
+    inside = results != base and results.is_relative_to(base)
+    paths = [path.relative_to(base) for path in found if not (inside and path.is_relative_to(results))]
     shown = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
     return [Item(path.as_posix(), {**said, "file": str(base / path)}) for path in shown]
 

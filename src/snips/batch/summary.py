@@ -13,6 +13,14 @@ from snips.batch.folders import RunFolder
 from snips.batch.scores import Scores
 from snips.files import new_file
 
+SHOWN = (
+    ("PSNR of the samples, dB", "psnr"),
+    ("PSNR of the means, dB", "psnr_mean"),
+    ("SSIM of the means", "ssim_mean"),
+    ("share of faithful samples", "faithful"),
+    ("residual over sigma_0", "std_ratio"),
+)
+
 
 @cache
 def _template() -> Template:
@@ -33,13 +41,7 @@ def write_summary(scores: Scores, folder: RunFolder) -> None:
 
 def _facts(scores: Scores) -> list[tuple[str, str]]:
     facts = [("restored", str(len(scores.rows) - len(scores.failed))), ("failed", str(len(scores.failed)))]
-    named = (
-        ("PSNR of the samples, dB", "psnr"),
-        ("PSNR of the means, dB", "psnr_mean"),
-        ("SSIM of the means", "ssim_mean"),
-    )
-    shown = (*named, ("share of faithful samples", "faithful"), ("residual over sigma_0", "std_ratio"))
-    means = ((label, scores.mean(name)) for label, name in shown)
+    means = ((label, scores.mean(name)) for label, name in SHOWN)
     return [*facts, *((label, f"{value:.4g}") for label, value in means if value is not None)]
 
 

@@ -23,7 +23,15 @@ from snips.noise import estimate_noise
 from snips.operators import LinearOperator
 from snips.photo_problems import AUTO, PhotoProblem, pose, simulate
 from snips.photos import as_photo, checked_range
-from snips.posing import DEFAULT_SIGMA, file_options, posed_problem, problem_name, read_numbers, sigma_from
+from snips.posing import (
+    DEFAULT_SIGMA,
+    file_options,
+    option_value,
+    posed_problem,
+    problem_name,
+    read_numbers,
+    sigma_from,
+)
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.problems import InverseProblem, make_operator
@@ -82,7 +90,7 @@ def workshop() -> Workshop:
 def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
     """Restore an item, or go on with it, and write its result.
 
-    What is wrong with the item is its outcome, and the others go on; a disk that does not take the result stops the run.
+    What is wrong with the item is its outcome, and the others go on; a disk that does not take the result ends the run.
     """
     started = time.perf_counter()
     torch.set_num_threads(settings.threads)
@@ -172,7 +180,7 @@ def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None) ->
 def _options(row: dict[str, Any]) -> dict[str, Any]:
     paths = {name: None if row.get(name) is None else Path(row[name]) for name in ("mask", "kernel", "matrix")}
     factor = None if row.get("factor") is None else int(row["factor"])
-    own = {name.removeprefix(OPTION): value for name, value in row.items() if name.startswith(OPTION)}
+    own = {name.removeprefix(OPTION): option_value(value) for name, value in row.items() if name.startswith(OPTION)}
     return own | file_options(paths["mask"], paths["kernel"], factor, paths["matrix"])
 
 

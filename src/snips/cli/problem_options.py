@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from snips.photos import ValueRange, checked_range
-from snips.posing import file_options, read_numbers, sigma_from
+from snips.posing import file_options, option_value, read_numbers, sigma_from
 
 ProblemOption = Annotated[
     str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
@@ -36,10 +35,7 @@ def read_options(
         name, equals, value = pair.partition("=")
         if not equals or name in ("name", "image_shape"):
             raise ValueError(f"--option takes name=value with an option of the problem, not {pair!r}")
-        try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name] = value
+        options[name] = option_value(value)
     return options | file_options(mask, kernel, factor, matrix)
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from snips import costs, storage
+from snips.checkpoints import Checkpoint
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, say, typed_command
 from snips.cli.problem_options import (
     FactorOption,
@@ -28,7 +29,7 @@ from snips.photo_problems import PhotoProblem
 from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
-from snips.restoration import Interrupted, Restoration, restore
+from snips.restoration import Interrupted, Restoration, restore, run_fingerprint
 from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
@@ -67,6 +68,9 @@ def restore_command(
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep states on the disk: killed, the same command goes on.")
+    ] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -82,7 +86,7 @@ def restore_command(
 
     `snips restore measured.npz --samples 16 --out results`
     """
-    storage.check_target(output, force)
+    storage.check_target(output, force or resume)
     settings = sampler_settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
@@ -92,7 +96,11 @@ def restore_command(
     image_shape = posed.problem.operator.image_shape
     settings["chunk"] = costs.chosen_chunk(image_shape) if chunk is None else chunk
     denoiser = _prior(prior, image_shape, quiet=as_json).to(posed.problem.y.device)
-    run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx))
+    checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
+    run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx), checkpoint)
+    if resume and not force and output.exists():
+        _report(run.finished(output), output, as_json)
+        return
     _tell(posed, as_json)
     _tell_cost(run, nfe if sampler == "fast" else len(settings["sigmas"]) * settings["tau"], as_json)
     try:
@@ -100,6 +108,8 @@ def restore_command(
     except Interrupted as stop:
         result, code = run.kept(stop), 130
     result.save(output, force=force)
+    if checkpoint is not None:
+        checkpoint.remove()
     _report(result, output, as_json)
     if code:
         raise typer.Exit(code)
@@ -116,6 +126,7 @@ class _Run:
     seed: int
     settings: dict[str, Any]
     command: str
+    checkpoint: Checkpoint | None = None
 
     def sample(self, quiet: bool) -> Restoration:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -128,12 +139,30 @@ class _Run:
                 samples=self.samples,
                 seed=self.seed,
                 on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
+                checkpoint=self.checkpoint,
                 **self.settings,
             )
         return self._with_origin(result)
 
+    def finished(self, folder: Path) -> Restoration:
+        """What an earlier run of this command wrote; a folder with anything else is not touched."""
+        result = Restoration.load(folder, self.posed.problem.operator)
+        if result.settings.get("fingerprint") != self.fingerprint():
+            raise ValueError(
+                f"{folder} exists already, and is no result of this command with --resume: choose another folder, or "
+                "overwrite its results with --force"
+            )
+        return result
+
+    def fingerprint(self) -> str:
+        described = {"sampler": self.sampler, "sampler_options": self.settings, "seed": self.seed}
+        return run_fingerprint(self.posed.problem, self.prior, self.samples, described)
+
     def kept(self, stop: Interrupted) -> Restoration:
-        """The samples that were finished when Ctrl-C came."""
+        """The samples that were finished when Ctrl-C came, unless the run can go on from its state."""
+        if self.checkpoint is not None:
+            _note("stopped: the same command goes on", quiet=False)
+            raise typer.Exit(130)
         if stop.finished is None:
             _note("stopped before a sample was finished: nothing is written", quiet=False)
             raise typer.Exit(130)

@@ -1,0 +1,141 @@
+"""A batch that is killed, has no room or may not write: nothing is lost, and the results are those of a calm run."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batch_cases import assert_same_bits, killed_after, pictures, run
+from snips import files
+
+FEW, MANY = 6, 60
+
+
+@pytest.fixture
+def source(tmp_path):
+    return pictures(tmp_path / "in")
+
+
+def killed_runs(source: Path, tmp_path: Path, kills: int, seed: int) -> None:
+    """Kill a run at random moments, beginning anew when it gets through, until it was killed often enough."""
+    started = time.monotonic()
+    run(source, tmp_path / "calm")
+    whole = time.monotonic() - started
+    random, killed, out = np.random.default_rng(seed), 0, 0
+    while killed < kills:
+        folder = tmp_path / f"killed_{out}"
+        if killed_after(whole * random.uniform(0.02, 0.6), lambda folder=folder: run(source, folder)):
+            killed += 1
+        else:
+            check(source, folder, tmp_path)
+            out += 1
+    check(source, tmp_path / f"killed_{out}", tmp_path)
+
+
+def check(source: Path, folder: Path, tmp_path: Path) -> None:
+    rows = run(source, folder)
+    assert all(row["error"] is None for row in rows)
+    assert_same_bits(tmp_path / "calm", folder)
+    left = [path for path in folder.rglob("*") if path.name.startswith(".")]
+    assert not left
+    assert not list((folder / "states").iterdir())
+
+
+def test_a_few_kills(source, tmp_path):
+    killed_runs(source, tmp_path, FEW, seed=0)
+
+
+@pytest.mark.slow
+def test_many_kills(source, tmp_path):
+    killed_runs(source, tmp_path, MANY, seed=1)
+
+
+def test_a_killed_item_goes_on_from_its_last_step(source, tmp_path, monkeypatch):
+    """Stopped in the midst of an item, the rest of its calls are made, and no more."""
+    from snips.priors import StationaryGaussian
+
+    run(source, tmp_path / "calm")
+    denoise, calls = StationaryGaussian.denoise, []
+
+    def counted(prior, x, sigma):
+        calls.append(sigma)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return denoise(prior, x, sigma)
+
+    monkeypatch.setattr(StationaryGaussian, "denoise", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "out")
+    run(source, tmp_path / "out")
+    assert len(calls) == 1 + 3 * 2 * 12  # the interrupted call is made again: 3 items, 2 chunks, 12 calls
+    assert_same_bits(tmp_path / "calm", tmp_path / "out")
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatch):
+    """No room at each place in turn where a file is flushed; with room again, the run goes on."""
+    run(source, tmp_path / "calm")
+    flush = files.flush
+    for place in (3, 20, 29, 45):
+        left = [place]
+
+        def full(path, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(errno.ENOSPC, "No space left on device", str(path))
+            flush(path)
+
+        out = tmp_path / f"full_{place}"
+        monkeypatch.setattr(files, "flush", full)
+        with pytest.raises(OSError, match="No space left"):
+            run(source, out)
+        monkeypatch.setattr(files, "flush", flush)
+        check(source, out, tmp_path)
+
+
+COMMAND = """
+import sys
+from snips.cli import main
+{before}
+sys.argv = ["snips", "batch", *sys.argv[1:], "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12", "--prior", "gaussian"]
+main()
+"""
+
+
+def command(before: str, source: Path, out: Path) -> subprocess.CompletedProcess:
+    arguments = [sys.executable, "-c", COMMAND.format(before=before), str(source), "--out", str(out)]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_files_that_must_not_grow_are_one_clear_line(source, tmp_path):
+    """A limit of the system on the size of files stops writing in its midst, as a full disk does."""
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
+    assert signal.SIGXFSZ
+    done = command(limit, source, tmp_path / "out")
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert not list((tmp_path / "out" / "items").iterdir())
+
+
+def test_a_folder_that_cannot_be_written(source, tmp_path):
+    """As somebody who may read everything and write nothing."""
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    before = "import os; os.getuid() or os.seteuid(65534)"
+    (tmp_path / "locked").mkdir(mode=0o555)
+    done = command(before, source, tmp_path / "locked" / "out")
+    assert done.returncode == 2, done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("snips:")]) == 1
+    assert "Traceback" not in done.stderr
+    assert not os.listdir(tmp_path / "locked")
