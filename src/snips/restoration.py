@@ -160,8 +160,7 @@ def restore(
     check_count("samples", samples)
     posed = _posed(problem, operator, sigma_0)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
-    if sampler == "fast" and not task.operator.has_svd:
-        sampler = "matrix_free"
+    sampler = sampler_for(sampler, task)
     started = time.perf_counter()
     described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
     resume, keep = None, None
@@ -190,6 +189,11 @@ def restore(
     except KeyboardInterrupt as stop:
         kept = finished.samples()
         raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
+
+
+def sampler_for(name: str, problem: InverseProblem) -> str:
+    """The sampler that is used: `fast` needs an SVD."""
+    return "matrix_free" if name == "fast" and not problem.operator.has_svd else name
 
 
 def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> str:

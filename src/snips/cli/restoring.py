@@ -29,7 +29,7 @@ from snips.photo_problems import PhotoProblem
 from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
-from snips.restoration import Interrupted, Restoration, restore, run_fingerprint
+from snips.restoration import Interrupted, Restoration, restore, run_fingerprint, sampler_for
 from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
@@ -155,7 +155,8 @@ class _Run:
         return result
 
     def fingerprint(self) -> str:
-        described = {"sampler": self.sampler, "sampler_options": self.settings, "seed": self.seed}
+        sampler = sampler_for(self.sampler, self.posed.problem)
+        described = {"sampler": sampler, "sampler_options": self.settings, "seed": self.seed}
         return run_fingerprint(self.posed.problem, self.prior, self.samples, described)
 
     def kept(self, stop: Interrupted) -> Restoration:
