@@ -111,9 +111,9 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Remove what dead processes left half-written; only while nobody works here."""
-        for place in ("", "items", "failed"):
-            for left in (self.path / place).glob(".*"):
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
+        for left in (path for pattern in patterns for path in self.path.glob(pattern)):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"
