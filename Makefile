@@ -11,10 +11,10 @@ demo: $(VENV)/installed
 
 # one thread in each of two test processes: more would compete for the cores
 test: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -40,16 +40,12 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 	$(PIP) --editable .
 	@touch $@
 
+# With the libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which
+# would replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported.
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP) --editable ".[dev]"
-	@touch $@
-
-# The libraries whose operators and denoisers come in. deepinv and torchvision without their dependencies, which would
-# replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported. Tests skip what is missing.
-$(VENV)/installed-others: $(VENV)/installed-dev
-	$(PIP) --no-deps deepinv==0.5.0 torchvision==0.28.0 torchmetrics
+	$(PIP) --editable ".[dev,web,pylops,diffusers]"
+	$(PIP) --no-deps deepinv torchvision torchmetrics
 	$(PIP) einops h5py lightning-utilities matplotlib natsort requests tqdm
-	$(PIP) --editable ".[pylops,diffusers]"
 	@touch $@
 
 clean:

@@ -64,7 +64,7 @@ class Case:
     name: str
     problem: InverseProblem
     posteriors: list[GaussianMixture]
-    exact: list[list[Tensor]]  # for each measurement, EXACT_SETS of (SAMPLES, pixels)
+    exact: list[list[Tensor]]  # for each measurement, EXACT_SETS of (samples, pixels)
     noise: list[float]  # the mean distance of two exact sets
 
 
@@ -83,12 +83,20 @@ def patch_mixture(seed: int) -> GaussianMixture:
     return fit_mixture(patches(seed), COMPONENTS, seed)
 
 
-def make_case(prior: GaussianMixture, name: str, sigma_0: float, seed: int, projections: Tensor) -> Case:
-    truth = prior.sample(MEASUREMENTS, seed=1000 + seed)
+def make_case(
+    prior: GaussianMixture,
+    name: str,
+    sigma_0: float,
+    seed: int,
+    projections: Tensor,
+    measurements: int = MEASUREMENTS,
+    samples: int = SAMPLES,
+) -> Case:
+    truth = prior.sample(measurements, seed=1000 + seed)
     problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, sigma_0, seed)
-    posteriors = [prior.posterior(problem[i : i + 1]) for i in range(MEASUREMENTS)]
+    posteriors = [prior.posterior(problem[i : i + 1]) for i in range(measurements)]
     exact = [
-        [posterior.sample(SAMPLES, seed=10_000 * seed + 100 * i + j).flatten(1) for j in range(EXACT_SETS)]
+        [posterior.sample(samples, seed=10_000 * seed + 100 * i + j).flatten(1) for j in range(EXACT_SETS)]
         for i, posterior in enumerate(posteriors)
     ]
     noise = [float(np.mean([distance(sets[0], other, projections) for other in sets[1:]])) for sets in exact]

@@ -39,21 +39,29 @@ DETAILS = ("std_ratio", "mean_error", "mode_error")
 
 
 class Measured:
-    """Rows of results, stored and printed one by one as they come."""
+    """Rows of results, stored and printed one by one as they come; with `resume`, those stored earlier are kept."""
 
-    def __init__(self, name: str, seed: int) -> None:
-        self.name, self.rows, self.projections = name, [], directions(SIZE**2, seed)
+    def __init__(self, name: str, seed: int, resume: bool) -> None:
+        self.name, self.projections = name, directions(SIZE**2, seed)
+        self.rows = stored_rows(name) if resume else []
 
     def add(self, case: Case, sampler: str, calls: int, run: Callable[[], Tensor]) -> None:
         started = time.perf_counter()
         row = {"sampler": sampler, "calls": calls, "problem": case.name, "sigma_0": case.problem.sigma_0}
+        if any(row.items() <= done.items() for done in self.rows):
+            return
         self.rows.append({**row, **compare(case, run(), self.projections)})
         print(*row.values(), f"{self.rows[-1]['ratio']:.2f} ({time.perf_counter() - started:.0f} s)", flush=True)
         store(self.name, self.rows)
 
 
-def fast_distances(seed: int) -> None:
-    prior, measured = patch_mixture(seed), Measured(f"exactness_seed{seed}", seed)
+def stored_rows(name: str) -> list[dict]:
+    file = RESULTS / f"{name}.json"
+    return json.loads(file.read_text())["results"] if file.is_file() else []
+
+
+def fast_distances(seed: int, resume: bool) -> None:
+    prior, measured = patch_mixture(seed), Measured(f"exactness_seed{seed}", seed, resume)
     for sigma_0 in SIGMAS_0:
         for name in (*FIVE, *OTHERS):
             case = make_case(prior, name, sigma_0, seed, measured.projections)
@@ -63,8 +71,8 @@ def fast_distances(seed: int) -> None:
                 measured.add(case, "fast", nfe, lambda case=case, o=options: fast(case.problem, prior, **o))
 
 
-def langevin_distances(seed: int) -> None:
-    prior, measured = patch_mixture(seed), Measured(f"exactness_langevin_seed{seed}", seed)
+def langevin_distances(seed: int, resume: bool) -> None:
+    prior, measured = patch_mixture(seed), Measured(f"exactness_langevin_seed{seed}", seed, resume)
     for name in FIVE:
         case = make_case(prior, name, 0.1, seed, measured.projections)
         options = {"samples": SAMPLES, "seed": seed}
@@ -73,10 +81,7 @@ def langevin_distances(seed: int) -> None:
 
 def show_stored(seed: int) -> None:
     """Table and plot of all that was measured with this seed."""
-    rows = []
-    for name in (f"exactness_seed{seed}", f"exactness_langevin_seed{seed}"):
-        if (file := RESULTS / f"{name}.json").is_file():
-            rows += json.loads(file.read_text())["results"]
+    rows = stored_rows(f"exactness_seed{seed}") + stored_rows(f"exactness_langevin_seed{seed}")
     for sigma_0 in SIGMAS_0:
         show_distances([row for row in rows if row["sigma_0"] == sigma_0], sigma_0)
     plot(rows, seed)
@@ -145,6 +150,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nfe", type=int, default=100, help="calls, for --stationary and --calibration")
     parser.add_argument("--langevin", action="store_true", help="the paper's 2,500 calls (takes long)")
+    parser.add_argument("--resume", action="store_true", help="keep the distances that are stored already")
     parser.add_argument("--stationary", action="store_true")
     parser.add_argument("--calibration", action="store_true")
     options = parser.parse_args()
@@ -153,7 +159,7 @@ def main() -> None:
     elif options.calibration:
         calibrate(options.seed, options.nfe)
     else:
-        (langevin_distances if options.langevin else fast_distances)(options.seed)
+        (langevin_distances if options.langevin else fast_distances)(options.seed, options.resume)
         show_stored(options.seed)
 
 

@@ -108,7 +108,8 @@ def main() -> None:
         sys.exit(f"denoising: {error}")
     show(args.name, rows, curve)
     RESULTS.mkdir(exist_ok=True)
-    record = {"command": f"python experiments/denoising.py {args.name}", "test": rows, "training": curve}
+    command = f"python experiments/denoising.py {args.name} --data FOLDER --images {args.images}"
+    record = {"command": command, "test": rows, "training": curve}
     (RESULTS / f"denoising_{args.name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -230,3 +233,14 @@ def test_dense_takes_a_known_svd():
 
     B = torch.from_numpy(matrix())
     assert check_operator(Dense(B, SHAPE, aligned_svd(B)).double())
+
+
+def test_the_documentation_runs(capsys):
+    """The first two pieces of code need no other library."""
+    page = (Path(__file__).parents[1] / "docs" / "bring_your_own.md").read_text()
+    pieces = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for piece in pieces[:2]:
+        exec(compile(piece, "bring_your_own.md", "exec"), {})
+    expected = re.findall(r"print\(.*?\)  # (.*)", "".join(pieces[:2]))
+    assert capsys.readouterr().out.splitlines() == expected
+    assert len(expected) == 2

@@ -80,6 +80,14 @@ def test_stack(name):
     assert H.how.startswith("exact structure" if exact else "computed: full SVD")
 
 
+def test_a_truncated_svd_is_not_called_exact():
+    A = torch.linalg.qr(random(40, 40)).Q * 0.5 ** torch.arange(40) @ random(40, 64)
+    truncated = snips.as_operator(A, (1, 8, 8), rank=10)
+    assert "truncated SVD with 10" in compose(truncated, make_operator("denoise", (1, 8, 8))).how
+    assert "truncated SVD with 10" in stack(truncated, truncated).how
+    assert "truncated SVD with 10" in scale_rows(truncated, torch.full((40,), 2.0)).how
+
+
 def test_split_undoes_join():
     H = stack(CircularBlur(SHAPE, random(3, 3)), make_operator("mri", SHAPE))
     measured = [random(2, *SHAPE), random(2, 3, 16, 2)]

@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from snips import report
 from snips.cli import app
 from snips.experiments import (
     EXPERIMENTS,
@@ -31,6 +30,7 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Study
 from snips.images import example_image
 from snips.priors import Prior, StationaryGaussian
 from snips.report import picture_grid
+from snips.report.grid import GAP
 from snips.restoration import restore
 
 ROOT = Path(__file__).parent.parent
@@ -272,7 +272,7 @@ def test_the_best_of_a_sweep_counts_only_for_the_same_prior_and_iterations(tmp_p
 def test_columns_of_pictures_share_the_largest_size():
     grid = picture_grid([("small", torch.zeros(2, 1, 8, 8)), ("large", torch.ones(2, 3, 16, 24))], scale=2)
     pixels = np.asarray(grid)
-    assert grid.size == (2 * 48 + 3 * report.GAP, 16 + 2 * (32 + report.GAP))
+    assert grid.size == (2 * 48 + 3 * GAP, 16 + 2 * (32 + GAP))
     assert (pixels[20, 20] == 0).all()
     assert (pixels[20, 80] == 255).all()
 

@@ -202,17 +202,20 @@ def noise(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
 
 
-def test_low_frequencies_of_a_large_hole_are_as_wide_as_they_should_be():
-    """The hole is wider than the guide's model expects; 400 samples, 4 standard errors and 3 %."""
-    shape, mask = (1, 32, 32), torch.ones(32, 32, dtype=torch.bool)
-    mask[8:24, 8:24] = False
-    prior = StationaryGaussian.natural(shape)
+def test_a_large_hole_is_as_uncertain_as_it_should_be():
+    """A prior much stronger than the guide's model, few calls: the standard deviation of the hole's brightness.
+
+    It is 0.90 of the exact one, and 0.74 where the model is not fitted to the image; 500 samples know it to 0.03.
+    """
+    shape, mask = (1, 16, 16), torch.ones(16, 16, dtype=torch.bool)
+    mask[2:14, 2:14] = False
+    prior = StationaryGaussian.natural(shape, std=0.5)
     problem = InverseProblem.simulate(make_operator("inpaint", shape, mask=mask), prior.sample(1, seed=3), 0.1, seed=4)
     hole = (~mask).float() / (~mask).sum()
-    brightness = (fast(problem, prior, nfe=100, samples=400) * hole).sum((-3, -2, -1))
+    brightness = (fast(problem, prior, nfe=30, samples=500) * hole).sum((-3, -2, -1))
     weights = hole.double().flatten()
     exact = float((weights @ prior.posterior(problem).covariance.double() @ weights).sqrt())
-    assert abs(float(brightness.std()) / exact - 1) < 4 / math.sqrt(2 * 400) + 0.03
+    assert 0.82 < float(brightness.std()) / exact < 1.1
 
 
 def chains(K: int) -> list[Chain]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from scipy.ndimage import convolve, correlate
 from scipy.sparse.linalg import LinearOperator as ScipyOperator
@@ -46,15 +47,17 @@ def test_moments_are_the_posteriors(name, sigma_0, natural):
 
 
 def test_a_prior_unlike_photographs_is_reached_with_more_calls(mixture):
-    """The model of the draws is wrong for this prior; the levels where nothing is hidden make up for it."""
+    """White noise of a standard deviation above 1: without the model of photographs. 200 samples of an exact sampler
+    have an error of about 0.29 themselves, sqrt(17 / 200)."""
     operator = make_operator("deblur_uniform", SHAPE, width=3).double()
     problem = InverseProblem.simulate(without_svd(operator), mixture.sample(1, seed=3), 0.1, seed=4)
     posterior = mixture.posterior(problem)
     errors = []
-    for nfe in (12, 240):
-        x = matrix_free(problem, mixture, nfe=nfe, samples=200).flatten(1)
+    for nfe in (12, 60):
+        x = matrix_free(problem, mixture, nfe=nfe, samples=200, guided=False).flatten(1)
         errors.append(float((torch.cov(x.T) - posterior.covariance).norm() / posterior.covariance.norm()))
     assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < 0.35
 
 
 def test_agrees_with_the_svd_route(natural):
@@ -89,9 +92,10 @@ def test_draws_have_the_moments_of_the_conditional_law():
     chains = [Chain(0, k) for k in range(4000)]
     law, sigma = Law(InverseProblem(without_svd(operator), y, 0.1), chains), 0.3
     assert not law.shown(sigma)
-    x = law.draw(torch.full((4000, *SHAPE), 0.5, dtype=torch.float64), sigma, snips.streams.Streams(0, chains))
+    grey = torch.full((4000, *SHAPE), 0.5, dtype=torch.float64)
+    x = law.draw(grey, grey, sigma, snips.streams.Streams(0, chains))  # equal images leave the model as it is
     basis = torch.eye(16, dtype=torch.float64).reshape(16, *SHAPE)
-    C = law.model.filter(basis, law.covariance_root(sigma) ** 2).flatten(1)
+    C = law.model.image(law.spread(sigma) ** 2 * law.model.cosines(basis)).flatten(1)
     H = operator.as_matrix()
     gain = C @ H.T @ torch.linalg.inv(H @ C @ H.T + 0.01 * torch.eye(len(H)))
     mean = 0.5 + gain @ (y.flatten() - H @ torch.full((16,), 0.5, dtype=torch.float64))
@@ -144,6 +148,40 @@ def test_goes_on_exactly_where_it_stopped(natural):
         assert len(rest) == 12 - stop
 
 
+def radon(size: int, angles: int) -> scipy.sparse.csr_matrix:
+    """Parallel-beam projections: each pixel's centre falls between two cells of the detector."""
+    at = np.arange(size) - (size - 1) / 2
+    rows, cells, weights = [], int(np.ceil(size * np.sqrt(2))) + 1, []
+    for k, angle in enumerate(np.linspace(0, np.pi, angles, endpoint=False)):
+        position = (at[:, None] * np.sin(angle) + at * np.cos(angle)).ravel() + (cells - 1) / 2
+        left = np.floor(position).astype(int)
+        rows += [k * cells + left, k * cells + left + 1]
+        weights += [left + 1 - position, position - left]
+    columns = np.tile(np.arange(size**2), 2 * angles)
+    entries = np.concatenate(weights) / size, (np.concatenate(rows), columns)
+    return scipy.sparse.csr_matrix(entries, shape=(angles * cells, size**2))
+
+
+@pytest.mark.slow
+def test_tomography_of_256_pixels():
+    """Far too large for an SVD; the exact posterior mean comes from linear solves."""
+    shape = (1, 256, 256)
+    H = snips.as_operator(radon(256, 30), shape)
+    assert isinstance(H, MatrixFree)
+    assert_near_the_exact_posterior(H, sigma_0=0.02)
+
+
+def assert_near_the_exact_posterior(H, sigma_0: float) -> None:
+    """Two samples: their mean lies 0.7 standard deviations off the exact one, and each of them is faithful."""
+    prior = StationaryGaussian.natural(H.image_shape)
+    problem = InverseProblem.simulate(H, prior.sample(1, seed=1), sigma_0)
+    result = snips.restore(problem, prior, samples=2, nfe=20)
+    exact = prior.posterior(problem).mean
+    spread = (result.samples[0] - result.samples[1]).square().mean().sqrt() / 2**0.5
+    assert 0.5 * spread < (result.mean[0] - exact).square().mean().sqrt() < spread
+    assert result.faithfulness().std_ratio.sub(1).abs().max() < 0.05
+
+
 @pytest.mark.slow
 def test_a_blur_of_512_pixels_with_zero_boundary():
     """Not separable and far too large for an SVD; the exact posterior mean comes from linear solves."""
@@ -157,10 +195,4 @@ def test_a_blur_of_512_pixels_with_zero_boundary():
     blur = ScipyOperator((512**2,) * 2, matvec=apply, rmatvec=lambda y: apply(y, correlate), dtype=np.float64)
     H = snips.as_operator(blur, shape)
     assert isinstance(H, MatrixFree)
-    prior = StationaryGaussian.natural(shape)
-    problem = InverseProblem.simulate(H, prior.sample(1, seed=1), 0.1)
-    result = snips.restore(problem, prior, samples=2, nfe=20)
-    exact = prior.posterior(problem).mean
-    spread = result.samples[:, 0].std(0).mean()
-    assert (result.mean[0] - exact).square().mean().sqrt() < 1.1 * spread  # two samples: their mean is 0.7 spreads off
-    assert result.faithfulness().std_ratio.sub(1).abs().max() < 0.05
+    assert_near_the_exact_posterior(H, sigma_0=0.1)

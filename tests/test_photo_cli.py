@@ -255,11 +255,13 @@ def test_ctrl_c_keeps_finished_samples(step, kept, photo, tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_ctrl_c_from_a_terminal(tmp_path):
-    """A real signal in a real process, after the first sample is on its way."""
-    Image.fromarray(random_pixels(64, 64, 3)).save(tmp_path / "photo.png")
-    command = (sys.executable, "-m", "snips", "restore", "photo.png", "-s", "0.1", "-k", "500", "--prior", "gaussian")
+    """A real signal in a real process, while it is sampling; far too many samples to be finished."""
+    np.save(tmp_path / "photo.npy", np.full((64, 64), 1.1))
+    command = (sys.executable, "-m", "snips", "restore", "photo.npy", "-s", "0.1", "-k", "5000", "--prior", "gaussian")
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    time.sleep(40)
+    assert process.stderr is not None
+    assert "1 is white" in process.stderr.readline()  # the last words before sampling
+    time.sleep(10)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130

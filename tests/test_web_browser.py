@@ -16,7 +16,10 @@ from web_pages import CHROMIUM, SWITCHES, Server, Visit, bomb, photo
 
 pytest.importorskip("gradio", reason="the web page needs the extra `web`")
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need the package playwright")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: install it with apt-get")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: install it with apt-get"),
+    pytest.mark.xdist_group("browser"),  # one browser and one server at a time
+]
 
 LONG = {"samples": 16, "calls": 200}  # with the network: minutes
 SHORT = {"samples": 2, "calls": 10}

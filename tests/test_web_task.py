@@ -15,7 +15,7 @@ from snips.web import downloads, views
 from snips.web.examples import EXAMPLES, write_examples
 from snips.web.jobs import Cancelled
 from snips.web.limits import Limits
-from snips.web.task import GAUSSIAN, PIXELS_PER_CALL, Task, automatic_prior, build_problem, problems, run
+from snips.web.task import GAUSSIAN, PIXELS_PER_CALL, Task, build_problem, problems, run
 from web_pages import photo
 
 LIMITS = Limits(pixels=64 * 64, samples=4, calls=20)
@@ -104,12 +104,6 @@ def test_every_offered_problem_runs_on_the_page(task):
     for problem in problems(simulate=False):
         if problem != "colorize":  # takes a grey picture
             restored(replace(task, problem=problem, samples=1, simulate=False))
-
-
-def test_the_automatic_prior():
-    assert automatic_prior((3, 64, 64)) == "faces"
-    assert automatic_prior((3, 48, 64)) != "faces"
-    assert automatic_prior((1, 64, 64)) != "faces"
 
 
 def test_examples_fit_their_settings(tmp_path):

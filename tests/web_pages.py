@@ -23,6 +23,11 @@ START_SECONDS = 180  # importing torch and Gradio on a busy machine
 PATIENCE = 60_000  # milliseconds for anything the page does
 
 
+def heed_interrupts() -> None:
+    """Where the tests run in the background SIGINT is ignored, and a child process would inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Server:
     """`snips web` as a user starts it, with a temporary folder of its own."""
 
@@ -33,7 +38,9 @@ class Server:
         environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
         self.log = folder.parent / f"{folder.name}.log"
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, preexec_fn=heed_interrupts
+            )
         self._wait()
 
     def _wait(self) -> None:

@@ -12,6 +12,7 @@ from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
+from snips.verification import verify
 from snips.whitening import stack_measurements, whiten
 
 __all__ = [
@@ -39,5 +40,6 @@ __all__ = [
     "schedules",
     "stack",
     "stack_measurements",
+    "verify",
     "whiten",
 ]

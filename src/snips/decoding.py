@@ -74,7 +74,7 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     converted, notes = _to_known_mode(upright, profile, raw)
     values = np.asarray(converted)
     if low is not None:
-        values = values.astype(np.uint16) * 256 + np.asarray(ImageOps.exif_transpose(low))
+        values = values.astype(np.uint16) * 256 + np.asarray(low)
     values = values[..., None] if values.ndim == 2 else values
     return values[None], Origin(converted.mode in ("LA", "RGBA"), lossy, notes)
 
@@ -131,17 +131,17 @@ def _raw_mode(image: Image.Image) -> str:
 def _low_bytes(path: Path, image: Image.Image) -> Image.Image | None:
     """The low bytes of 16-bit colours, of which Pillow keeps the high ones.
 
-    With the order of the bytes exchanged it keeps the others: the same file is decoded once more, so.
+    With the order of the bytes exchanged it keeps the others: the same file is decoded once more, so, and upright.
     """
     raw = _raw_mode(image)
     kind, _, order = raw.partition(";")
     if kind not in ("RGB", "RGBA") or order not in SWAPPED or image.mode != kind:
         return None
     swapped = f"{kind};{SWAPPED[order]}"
-    second: Any = Image.open(path, formats=FORMATS)
-    second.tile = [tile._replace(args=_with_raw_mode(tile.args, swapped)) for tile in second.tile]
-    second.load()
-    return second
+    with Image.open(path, formats=FORMATS) as opened:
+        second: Any = opened
+        second.tile = [tile._replace(args=_with_raw_mode(tile.args, swapped)) for tile in second.tile]
+        return ImageOps.exif_transpose(second)
 
 
 SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if np.little_endian else "16L"}

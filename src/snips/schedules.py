@@ -32,7 +32,7 @@ FEWEST_CALLS = 4  # of the fast sampler
 FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
 CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
-CALLS_PER_LEVEL = 3  # on average
+CALLS_PER_LEVEL = 3  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
@@ -53,7 +53,7 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     check_calls(nfe)
     last = min(FINE, max(shown / 2, FINEST))
     first = max(3 * spread, 4 * last)
-    levels = dense_around(first, last, shown, max(2, nfe // CALLS_PER_LEVEL))
+    levels = dense_around(first, last, shown, 1 + nfe // CALLS_PER_LEVEL)
     corrected = [level <= CROSSING * shown for level in levels]
     return repeated(levels, corrected if any(corrected) else [True] * len(levels), nfe)
 

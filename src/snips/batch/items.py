@@ -56,17 +56,17 @@ class Item:
             return hashlib.sha256(f"{values.dtype} {values.shape}".encode() + values.tobytes()).digest()
         path = Path(self.row[column])
         try:
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest() if hasattr(hashlib, "file_digest") else _sha(file)
+            return _sha(path)
         except OSError as error:
             raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _sha(file: Any) -> bytes:
-    """`hashlib.file_digest` of Python 3.11, for 3.10."""
+def _sha(path: Path) -> bytes:
+    """`hashlib.file_digest` came with Python 3.11."""
     hashed = hashlib.sha256()
-    while block := file.read(2**20):
-        hashed.update(block)
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            hashed.update(block)
     return hashed.digest()
 
 

@@ -78,7 +78,9 @@ def batch(
 
     `snips batch manifest.csv --engine ray --out restored`
     """
-    read_options(option, mask, kernel, factor, matrix), read_sigma(sigma), read_range(values)  # wrong ones end it here
+    read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
+    read_sigma(sigma)
+    read_range(values)
     stacks.optional("pyarrow", "the table of scores")
     said = {"problem": problem, "sigma": sigma, "simulate": simulate or None, "mask": mask, "kernel": kernel}
     said |= {"factor": factor, "matrix": matrix, "shape": shape, "range": values}
@@ -88,8 +90,9 @@ def batch(
     sampler_settings(sampler, **chosen)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
-    threads = threads or (not force and folder.recorded().get("threads")) or torch.get_num_threads()
-    settings = RunSettings(checked_seed(seed), samples, sampler, chosen, prior, chunk, threads)
+    recorded = {} if force else folder.recorded()
+    fixed = int(threads or recorded.get("threads", torch.get_num_threads()))
+    settings = RunSettings(checked_seed(seed), samples, sampler, chosen, prior, chunk, fixed)
     items = read_items(
         source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
     )

@@ -34,6 +34,7 @@ from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
+from snips.verification import check_samples, finer, verified
 
 LARGE = 256 * 256  # pixels; from here on the cost is estimated first
 
@@ -67,6 +68,7 @@ def restore_command(
     option: OptionOption = None,
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
     seed: SeedOption = 0,
+    verify: Annotated[bool, typer.Option("--verify", help="Repeat with twice the calls: did the result move?")] = False,
     output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep states on the disk: killed, the same command goes on.")
@@ -91,6 +93,8 @@ def restore_command(
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
     checked_seed(seed)
+    if verify:
+        check_samples(samples)
     options = read_options(option, mask, kernel, factor, matrix)
     posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
     image_shape = posed.problem.operator.image_shape
@@ -107,6 +111,8 @@ def restore_command(
         result, code = run.sample(quiet=as_json), 0
     except Interrupted as stop:
         result, code = run.kept(stop), 130
+    if verify and not code:
+        result, code = run.verified(result, quiet=as_json)
     result.save(output, force=force)
     if checkpoint is not None:
         checkpoint.remove()
@@ -170,6 +176,16 @@ class _Run:
         _note(f"stopped; {stop.finished.settings['interrupted']} samples were finished and are kept", quiet=False)
         return self._with_origin(stop.finished)
 
+    def verified(self, result: Restoration, quiet: bool) -> tuple[Restoration, int]:
+        """The result with the verdict of a finer run, and the exit code."""
+        arguments = finer(result)
+        fields = {name: arguments.pop(name) for name in ("sampler", "samples", "seed")}
+        try:
+            return verified(result, replace(self, settings=arguments, **fields).sample(quiet)), 0
+        except Interrupted:
+            _note("stopped while verifying: the samples are kept, without a verdict", quiet=False)
+            return result, 130
+
     def _with_origin(self, result: Restoration) -> Restoration:
         """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""
         origin = {"command": self.command, "notes": list(self.posed.notes)}
@@ -218,4 +234,6 @@ def _report(result: Restoration, folder: Path, as_json: bool) -> None:
         print(json.dumps({"folder": str(folder), **json.loads((folder / "result.json").read_text())}))
         return
     say(repr(result))
+    if "verification" in result.settings:
+        say(result.settings["verification"]["verdict"])
     say(f"{folder / 'report.html'} shows all; beside it sample_*.png, mean.png, std_map.png, grid.png, samples.webp")

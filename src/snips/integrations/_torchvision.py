@@ -1,31 +1,28 @@
-"""Let torchvision be imported beside a torch build that its binary does not fit."""
+"""torchvision beside a CPU build of torch."""
 
 from __future__ import annotations
 
 import torch
 
-# torchvision describes the shapes of these operators while it is imported, and they are declared by its binary alone.
-SCHEMAS = {
-    "torchvision::nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "torchvision::qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-}
+_SCHEMAS = (
+    "nms(Tensor dets, Tensor scores, float iou) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou) -> Tensor",
+)
+_library = torch.library.Library("torchvision", "FRAGMENT")  # its definitions live as long as this object
 
 
 def register_torchvision_operators() -> None:
-    """Declare them where torchvision's binary, built for CUDA, cannot be loaded beside a CPU build of torch.
+    """Make `import torchvision` work where only the schemas of its compiled operators are missing.
 
-    Call it before `import torchvision`. Without it the import fails, although transforms, models and datasets need no
-    binary. Calling it again, or beside a binary that works, changes nothing.
+    Its wheel is linked against the CUDA build of torch. Beside a CPU build the operators do not load, and the import
+    fails because it describes operators that are unknown. Those operators themselves stay unusable; deepinv needs none.
     """
     try:
-        import torchvision  # noqa: F401
+        import torchvision  # noqa: F401  # pyright: ignore[reportMissingImports]
     except ImportError:
-        return  # absent, which the caller reports
-    except RuntimeError:  # "operator torchvision::nms does not exist"
-        for name, schema in SCHEMAS.items():
-            if not _declared(name):
-                torch.library.define(name, schema)
-
-
-def _declared(name: str) -> bool:
-    return torch._C._dispatch_has_kernel(name) or name in torch._C._dispatch_get_all_op_names()
+        return  # the caller's own import says so
+    except RuntimeError as error:
+        if "operator torchvision::" not in str(error):
+            raise
+        for schema in _SCHEMAS:
+            _library.define(schema)

@@ -16,7 +16,7 @@ from snips.operators.decompose import decompose
 from snips.operators.linear_map import LinearMap
 from snips.operators.masked import MaskedTransform
 from snips.operators.reshaped import Reshaped
-from snips.operators.separable import Separable
+from snips.operators.separable import Denoising, Separable
 from snips.operators.separable_factors import separable_factors
 
 ROUNDING = 1e-10  # relative, in float64
@@ -33,7 +33,8 @@ def compose(outer: LinearOperator, inner: LinearOperator, **options: Any) -> Lin
         raise ValueError(f"the first operator measures {inner.measurement_shape}, the second takes {outer.image_shape}")
     for rule in COMPOSITIONS:
         if (operator := rule(outer, inner)) is not None:
-            operator.how = "exact structure: " + " after ".join(type(part).__name__ for part in (outer, inner))
+            if operator.how == LinearOperator.how:  # an SVD that was computed stays one, beside the identity
+                operator.how += ": " + " after ".join(type(part).__name__ for part in (outer, inner))
             return operator
 
     def forward(x: Tensor) -> Tensor:
@@ -143,7 +144,7 @@ def _precision(*operators: LinearOperator) -> torch.dtype:
 
 def _beside_identity(outer: LinearOperator, inner: LinearOperator) -> LinearOperator | None:
     for one, other in ((outer, inner), (inner, outer)):
-        if type(one).__name__ == "Denoising":
+        if isinstance(one, Denoising):
             return Reshaped(other, other.measurement_shape) if other.has_svd else None
     return None
 

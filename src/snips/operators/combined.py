@@ -28,7 +28,8 @@ class Stacked(LinearOperator):
         self.register_exact("singular_values", total)
         for i, s in enumerate(spectra):
             self.register_exact(f"share_{i}", s * reciprocal(total))
-        self.how = "exact structure: one basis for all parts"
+        computed = [part.how for part in parts if not part.how.startswith(LinearOperator.how)]
+        self.how = "; ".join([f"{LinearOperator.how}: one basis for all parts", *dict.fromkeys(computed)])
         self.recorded = _recorded(parts)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class Separable(LinearOperator):
         """Multiply each axis of x (B, C, H, W) by its factor's matrix `key`, or by the transpose."""
         channel, row, column = (self._factor(name, key, transpose) for name in AXES)
         if column is not None:
-            x = x @ column.T
+            x = torch.nn.functional.linear(x, column)
         if row is not None:
             x = row @ x
         if channel is not None:

@@ -34,7 +34,9 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
 def prior_for(name: str, image_shape: tuple[int, int, int]) -> Prior:
     """`gaussian`, a bundled prior, or a file, checked against the images it shall be used for."""
     if name == GAUSSIAN:
-        return StationaryGaussian.natural(image_shape)
+        prior = StationaryGaussian.natural(image_shape)
+        prior.name = GAUSSIAN
+        return prior
     prior = load_prior(name)
     if isinstance(prior, UNet) and image_shape[0] not in prior.config.channels:
         known = " or ".join(map(str, prior.config.channels))

@@ -52,6 +52,7 @@ class Photographs:
         lowest = f2[f2 > 0].min() if f2.numel() > 1 else 1.0
         octaves = torch.where(f2 > 0, 1 + (f2 / lowest).clamp(min=1).log2().div(2).floor(), 0)
         self.octaves = octaves.long().to(like.device)  # (H, W), 0 is the brightness
+        self.octave_count = int(octaves.max()) + 1
 
     def cosines(self, x: Tensor) -> Tensor:
         """An image (B, C, H, W) in the basis where C is diagonal."""
@@ -70,7 +71,7 @@ class Photographs:
 
     def _sums(self, values: Tensor) -> Tensor:
         """The sum over each octave, (B, C, H, W) -> (B, C, octaves)."""
-        sums = values.new_zeros(*values.shape[:2], int(self.octaves.max()) + 1)
+        sums = values.new_zeros(*values.shape[:2], self.octave_count)
         return sums.index_add(2, self.octaves.flatten(), values.flatten(2))
 
     def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:

@@ -45,6 +45,7 @@ def matrix_free(
     nfe: int = 100,
     samples: int = 8,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     chunk: int | None = None,
     on_step: OnStep | None = None,
@@ -52,12 +53,15 @@ def matrix_free(
 ) -> Tensor:
     """Posterior samples for operators without an SVD -> (K, B, C, H, W); works for all others as well.
 
-    Args: as in `fast`. Each call of the denoiser goes with up to 40 products with H and H^T above sigma_0 / s_max, and
-    with 40 below.
+    Args: as in `fast`; with guided=False the draws know nothing of photographs, C = sigma^2 I.
+
+    Each call of the denoiser goes with up to 40 products with H and H^T.
     """
 
     def steps(chains: Sequence[Chain], resume: Stored | None) -> Iterator[StepInfo]:
-        return matrix_free_steps(problem, prior, chains, nfe=nfe, seed=seed, sigmas=sigmas, resume=resume)
+        return matrix_free_steps(
+            problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas, resume=resume
+        )
 
     return run(steps, problem, samples, chunk, on_step, resume)
 
@@ -69,11 +73,12 @@ def matrix_free_steps(
     *,
     nfe: int = 100,
     seed: int = 0,
+    guided: bool = True,
     sigmas: Tensor | None = None,
     resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
-    law = Law(problem, chains)
+    law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
     state = _start(law, plan[0], Streams(seed, chains), resume)
     for i in range(state.step, len(plan)):
@@ -93,13 +98,13 @@ def matrix_free_steps(
 class Law:
     """The law of images given y at each noise level, by products with H and H^T."""
 
-    def __init__(self, problem: InverseProblem, chains: Sequence[Chain]) -> None:
+    def __init__(self, problem: InverseProblem, chains: Sequence[Chain], guided: bool = True) -> None:
         self.operator: LinearOperator = problem.operator
         self.y = problem.y.detach()[[chain.image - problem.first_image for chain in chains]]
         self.largest = self.operator.largest()
         rounding = 4 * torch.finfo(problem.y.dtype).eps * self.largest
         self.sigma_0 = max(problem.sigma_0, rounding)
-        self.model = Photographs(self.operator)
+        self.model, self.guided = Photographs(self.operator), guided
 
     def shown(self, sigma: float) -> bool:
         """Whether the noise is so small that it fits into the measurement's: nothing is hidden."""
@@ -109,27 +114,34 @@ class Law:
         """H^T H x."""
         return self.operator.adjoint(self.operator(x))
 
+    def spread(self, sigma: float, x: Tensor | None = None, denoised: Tensor | None = None) -> Tensor:
+        """C^1/2 of each cosine, fitted to a noisy image and the denoised one where given; without the model, sigma."""
+        if not self.guided:
+            return torch.full_like(self.model.variances, sigma)
+        fitted = self.model.variances if x is None or denoised is None else self.model.fitted(x, denoised, sigma)
+        return spread_given_noisy(fitted, sigma)
+
     def draw(self, x: Tensor, denoised: Tensor, sigma: float, streams: Streams) -> Tensor:
         """x^ of N(D, C), and where y tells more than the noisy image x does, given y."""
-        variances = self.model.fitted(x, denoised, sigma)
-        drawn = denoised + self.model.image(spread_given_noisy(variances, sigma) * streams.normal(denoised))
+        spread = self.spread(sigma, x, denoised)
+        drawn = denoised + self.model.image(spread * streams.normal(denoised))
         if self.shown(sigma):
             return drawn
-        return self.conditioned(drawn, self.y + self.believed(sigma) * streams.normal(self.y), sigma, variances)
+        return self.conditioned(drawn, self.y + self.believed(sigma) * streams.normal(self.y), sigma, spread)
 
     def believed(self, sigma: float) -> float:
         """The noise level of y that the solves work with."""
         return max(self.sigma_0, sigma * self.largest / SHARPEST)
 
-    def conditioned(self, x: Tensor, y: Tensor, sigma: float, variances: Tensor) -> Tensor:
+    def conditioned(self, x: Tensor, y: Tensor, sigma: float, spread: Tensor) -> Tensor:
         """x + R u with (I + R^T G R / s^2) u = R^T H^T (y - H x) / s^2, R R^T = C, s the noise level of y."""
-        root, precision = spread_given_noisy(variances, sigma), self.believed(sigma) ** -2
+        precision = self.believed(sigma) ** -2
 
         def R(u: Tensor) -> Tensor:
-            return self.model.image(root * u)
+            return self.model.image(spread * u)
 
         def Rt(x: Tensor) -> Tensor:
-            return root * self.model.cosines(x)
+            return spread * self.model.cosines(x)
 
         wanted = precision * Rt(self.operator.adjoint(y - self.operator(x)))
         return x + R(solve(lambda u: u + precision * Rt(self.gram(R(u))), wanted))
@@ -143,11 +155,8 @@ class Law:
         half = self.largest**2 / 2
         if abs(beta) * half < 1e-12 * alpha:
             return math.sqrt(alpha) * noise
-
-        def eigenvalues(u: np.ndarray) -> np.ndarray:  # of the root, for G at u in [-1, 1]
-            return np.sqrt(alpha - beta * half * (u + 1))
-
-        fitted = np.polynomial.chebyshev.chebinterpolate(eigenvalues, TERMS)  # pyright: ignore (its stub knows scalars alone)
+        nodes = np.cos(np.pi * (np.arange(TERMS + 1) + 0.5) / (TERMS + 1))
+        fitted = np.polynomial.chebyshev.chebfit(nodes, np.sqrt(alpha - beta * half * (nodes + 1)), TERMS).tolist()
         previous, current = noise, self.gram(noise) / half - noise
         out = fitted[0] * previous + fitted[1] * current
         for coefficient in fitted[2:]:
@@ -217,7 +226,7 @@ def finish(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     """D where nothing is hidden; otherwise D given y."""
     if law.shown(sigma):
         return denoised
-    return law.conditioned(denoised, law.y, sigma, law.model.fitted(state.x, denoised, sigma))
+    return law.conditioned(denoised, law.y, sigma, law.spread(sigma, state.x, denoised))
 
 
 def _start(law: Law, sigma: float, streams: Streams, resume: Stored | None) -> State:
@@ -225,5 +234,5 @@ def _start(law: Law, sigma: float, streams: Streams, resume: Stored | None) -> S
     grey = law.y.new_full((len(law.y), *law.operator.image_shape), 0.5)
     if resume is not None:
         return State.from_tensors(resume, streams, like=grey)
-    x = law.mean(grey, sigma) if law.shown(sigma) else law.conditioned(grey, law.y, sigma, law.model.variances)
+    x = law.mean(grey, sigma) if law.shown(sigma) else law.conditioned(grey, law.y, sigma, law.spread(sigma))
     return State(0, x + sigma * streams.normal(grey), streams)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from torch import Tensor
 
 from snips.measurements import as_measurement, measure
-from snips.priors import Prior, StationaryGaussian, load_prior
+from snips.priors import Prior
+from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.report import is_picture
@@ -19,7 +20,8 @@ from snips.restoration import Restoration, restore
 from snips.samplers import StepInfo
 from snips.web.limits import Limits, check_pixels
 
-AUTOMATIC, GAUSSIAN = "automatic", "gaussian"
+AUTOMATIC = "automatic"
+NEED_FILES = ("deblur_kernel", "matrix")  # problems that a picture alone does not pose
 PIXELS_PER_CALL = 2**15  # through the denoiser at once, over all samples: bounds memory and the wait after Cancel
 FEWEST_CALLS = 10
 
@@ -85,7 +87,8 @@ def build_problem(task: Task, limits: Limits) -> InverseProblem:
 def run(task: Task, problem: InverseProblem, report: Callable[[Progress], None]) -> Restoration:
     """Restore; `report` hears of each step and may raise to stop."""
     image_shape = problem.operator.image_shape
-    prior = find_prior(task.prior, image_shape)
+    name = choose_prior(image_shape).name if task.prior == AUTOMATIC else task.prior
+    prior = loaded(name, image_shape)
     chunk = max(1, PIXELS_PER_CALL // (image_shape[1] * image_shape[2]))
     started = time.perf_counter()
 
@@ -98,7 +101,7 @@ def run(task: Task, problem: InverseProblem, report: Callable[[Progress], None])
 
 def problems(simulate: bool) -> list[str]:
     """What the page offers: all that need no further files; for a degraded picture, those whose y is a picture."""
-    return [name for name in PROBLEMS if name != "deblur_kernel" and (simulate or _measures_pictures(name))]
+    return [name for name in PROBLEMS if name not in NEED_FILES and (simulate or _measures_pictures(name))]
 
 
 @cache
@@ -110,25 +113,7 @@ def prior_names() -> list[str]:
     return [AUTOMATIC, *(name for name, prior in BUNDLED.items() if prior.file.is_file()), GAUSSIAN]
 
 
-def find_prior(name: str, image_shape: tuple[int, int, int]) -> Prior:
-    """The prior of that name, or the most special one that is made for such images."""
-    if name == AUTOMATIC:
-        name = automatic_prior(image_shape)
-    if name != GAUSSIAN:
-        return bundled(name)
-    prior = StationaryGaussian.natural(image_shape)
-    prior.name = GAUSSIAN
-    return prior
-
-
-def automatic_prior(image_shape: tuple[int, int, int]) -> str:
-    channels, *size = image_shape
-    fitting = [p for p in BUNDLED.values() if p.size in (None, tuple(size)) and channels in p.channels]
-    special_first = sorted(fitting, key=lambda prior: prior.size is None)
-    return next((prior.name for prior in special_first if prior.file.is_file()), GAUSSIAN)
-
-
-@cache
-def bundled(name: str) -> Prior:
-    """Loaded once and shared: a prior does not change when it is used."""
-    return load_prior(name)
+@lru_cache(maxsize=8)
+def loaded(name: str, image_shape: tuple[int, int, int]) -> Prior:
+    """Kept and shared: a prior does not change when it is used."""
+    return prior_for(name, image_shape)

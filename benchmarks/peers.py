@@ -1,0 +1,225 @@
+"""The samplers of deepinv beside ours: same denoiser, same operator, same number of calls, exact posteriors.
+
+    python benchmarks/peers.py             sweep each method's knobs, then measure its default and its best setting
+    python benchmarks/peers.py --nfe 50    one number of calls only
+
+Needs deepinv 0.5; beside a CPU build of torch:
+
+    pip install --no-deps deepinv==0.5.0 torchvision==0.28.0 torchmetrics lightning-utilities
+    pip install matplotlib tqdm einops requests h5py natsort
+
+Priors and distances are those of exact_priors.py. Settings are chosen with other measurements than the final ones. What
+is measured already is kept in benchmarks/results/peers.json and not repeated; delete it to begin anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exact_priors import FIVE, SIZE, Case, compare, directions, make_case, patch_mixture
+from measure import RESULTS, print_table, store
+from snips import InverseProblem, make_operator
+from snips.integrations._torchvision import register_torchvision_operators
+from snips.metrics import calibration
+from snips.priors import GaussianMixture
+from snips.samplers import fast
+
+try:
+    register_torchvision_operators()
+    import deepinv
+    from deepinv import sampling
+except ImportError as error:
+    sys.exit(f"peers: skipped, deepinv cannot be imported ({error}): its installation is described in this file")
+
+CALLS, SWEEP_CALLS, SIGMA_0 = (25, 50, 100), 50, 0.1
+SAMPLES, MEASUREMENTS = 500, 2
+SWEEP_SAMPLES, SWEEP_MEASUREMENTS, SWEEP_SEED = 250, 1, 100
+TRUTHS, INTERVAL_SAMPLES = 50, 19
+Setting = dict[str, Any]
+
+
+class ExactDenoiser(deepinv.models.Denoiser):
+    """A mixture's exact denoiser in deepinv's form, which counts its calls."""
+
+    def __init__(self, prior: GaussianMixture) -> None:
+        super().__init__(device="cpu")
+        self.prior, self.calls = prior, 0
+
+    def forward(self, x: Tensor, sigma: float | Tensor, **_: Any) -> Tensor:
+        self.calls += 1
+        sigma = torch.as_tensor(sigma, dtype=x.dtype).flatten()
+        return self.prior.denoise(x, sigma if len(sigma) == len(x) else float(sigma[0]))
+
+
+def physics(problem: InverseProblem) -> deepinv.physics.DecomposablePhysics:
+    """The same H through the same SVD."""
+    H = problem.operator
+    s = H.singular_values.expand(H.image_shape)[None]
+    noise = deepinv.physics.GaussianNoise(problem.sigma_0)
+    return deepinv.physics.DecomposablePhysics(
+        U=H.U, U_adjoint=H.Ut, V=H.V, V_adjoint=H.Vt, mask=s, img_size=H.image_shape, noise_model=noise
+    )
+
+
+# --- methods: a denoiser, a number of calls and a setting give a function of y and the physics ------------------------
+
+
+def ddrm(denoiser: ExactDenoiser, nfe: int, sigma_first: float = 1.0, **setting: Any) -> deepinv.models.Reconstructor:
+    return sampling.DDRM(denoiser, sigmas=np.linspace(sigma_first, 0, nfe), **setting)
+
+
+def diffpir(denoiser: ExactDenoiser, nfe: int, **setting: Any) -> deepinv.models.Reconstructor:
+    fidelity = deepinv.optim.data_fidelity.L2()
+    return sampling.DiffPIR(denoiser, fidelity, sigma=SIGMA_0, max_iter=nfe, **setting)
+
+
+def dps(denoiser: ExactDenoiser, nfe: int, **setting: Any) -> deepinv.models.Reconstructor:
+    return sampling.DPS(denoiser, num_steps=nfe + 1, **setting)
+
+
+def guided(fidelity: type) -> Callable[..., deepinv.models.Reconstructor]:
+    """PiGDM and moment matching: a term of the data in deepinv's posterior diffusion, with the solver of its DPS."""
+
+    def build(denoiser: ExactDenoiser, nfe: int, **setting: Any) -> deepinv.models.Reconstructor:
+        solver = sampling.DDPMSolver(timesteps=torch.linspace(1, 0, nfe + 1, dtype=torch.float64))
+        sde = sampling.VariancePreservingDiffusion(alpha=1.0)
+        return sampling.PosteriorDiffusion(fidelity(denoiser=denoiser, **setting), denoiser, sde, solver)
+
+    return build
+
+
+METHODS: dict[str, tuple[Callable[..., deepinv.models.Reconstructor], list[Setting]]] = {  # the first is the default
+    "DDRM": (ddrm, [{}, {"eta": 0.2}, {"eta": 0.5}, {"eta": 1.0}, {"sigma_first": 5.0}]),
+    "DiffPIR": (diffpir, [{}, {"lambda_": 3.0}, {"lambda_": 20.0}, {"zeta": 0.3}, {"lambda_": 3.0, "zeta": 0.3}]),
+    "DPS": (dps, [{}, {"weight": 3.0}, {"weight": 10.0}, {"weight": 30.0}, {"guidance": "annealed"}]),
+    "PiGDM": (guided(sampling.PiGDMDataFidelity), [{}, {"weight": 0.5}, {"weight": 2.0}, {"weight": 4.0}]),
+    "moment matching": (guided(sampling.MomentMatchingDataFidelity), [{}, {"weight": 0.7}, {"weight": 1.5}]),
+}
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+def draw(method: str, setting: Setting, nfe: int, prior: GaussianMixture, problem: InverseProblem, samples: int):
+    """Samples (K, B, C, H, W), calls for each, seconds for a call."""
+    started = time.perf_counter()
+    if method == "fast":
+        return fast(problem, prior, nfe=nfe, samples=samples, seed=7), nfe, (time.perf_counter() - started) / nfe
+    denoiser = ExactDenoiser(prior)
+    torch.manual_seed(7)
+    y = problem.y.repeat(samples, *[1] * (problem.y.ndim - 1))
+    drawn = METHODS[method][0](denoiser, nfe, **setting)(y, physics(problem)).detach().float()
+    seconds = (time.perf_counter() - started) / denoiser.calls
+    return drawn.reshape(samples, len(problem), *problem.operator.image_shape), denoiser.calls, seconds
+
+
+class Results:
+    """Rows by what they measured; each is stored at once and never measured again."""
+
+    def __init__(self) -> None:
+        file = RESULTS / "peers.json"
+        stored = json.loads(file.read_text())["results"] if file.is_file() else []
+        self.rows: dict[str, dict[str, Any]] = {self.key(row): row for row in stored}
+
+    @staticmethod
+    def key(row: dict[str, Any]) -> str:
+        return json.dumps([row[name] for name in ("kind", "method", "setting", "nfe", "problem")])
+
+    def measure(self, row: dict[str, Any], run: Callable[[], dict[str, float]]) -> dict[str, Any]:
+        if self.key(row) not in self.rows:
+            self.rows[self.key(row)] = {**row, **run()}
+            store("peers", list(self.rows.values()))
+            print(*self.rows[self.key(row)].values(), flush=True)
+        return self.rows[self.key(row)]
+
+
+def distance(row: dict[str, Any], prior: GaussianMixture, case: Case, samples: int, projections: Tensor) -> dict:
+    drawn, calls, seconds = draw(row["method"], row["setting"], row["nfe"], prior, case.problem, samples)
+    found = compare(case, drawn, projections) if torch.isfinite(drawn).all() else {"ratio": float("inf")}
+    return {**found, "calls": calls, "seconds_per_call": seconds}
+
+
+def coverage(row: dict[str, Any], prior: GaussianMixture) -> dict:
+    truth = prior.sample(TRUTHS, seed=3000)
+    problem = InverseProblem.simulate(make_operator(row["problem"], prior.image_shape), truth, SIGMA_0, seed=1)
+    drawn, calls, _ = draw(row["method"], row["setting"], row["nfe"], prior, problem, INTERVAL_SAMPLES)
+    found = calibration.coverage(drawn, truth)
+    return {"coverage": found.share, "level": found.level, "calls": calls}
+
+
+def rows_for(kind: str, method: str, setting: Setting, nfe: int) -> Iterator[dict[str, Any]]:
+    for problem in FIVE:
+        yield {"kind": kind, "method": method, "setting": setting, "nfe": nfe, "problem": problem}
+
+
+def best_settings(results: Results, prior: GaussianMixture, projections: Tensor) -> dict[str, list[Setting]]:
+    """For each method its default and the setting with the smallest mean distance; one entry where they agree."""
+    options = (SWEEP_SEED, projections, SWEEP_MEASUREMENTS, SWEEP_SAMPLES)
+    cases = {name: make_case(prior, name, SIGMA_0, *options) for name in FIVE}
+    chosen: dict[str, list[Setting]] = {"fast": [{}]}
+    for method, (_, settings) in METHODS.items():
+        scores = []
+        for setting in settings:
+            rows = [
+                results.measure(
+                    row, lambda row=row: distance(row, prior, cases[row["problem"]], SWEEP_SAMPLES, projections)
+                )
+                for row in rows_for("sweep", method, setting, SWEEP_CALLS)
+            ]
+            scores.append(np.mean([row["ratio"] for row in rows]))
+        best = settings[int(np.argmin(scores))]
+        chosen[method] = [{}] if best == {} else [{}, best]
+    return chosen
+
+
+def final(results: Results, chosen: dict[str, list[Setting]], prior: GaussianMixture, nfe: int, projections: Tensor):
+    """A table row for each method and setting: mean distance, its parts, coverage, time."""
+    cases = {name: make_case(prior, name, SIGMA_0, 0, projections, MEASUREMENTS, SAMPLES) for name in FIVE}
+    for method, settings in chosen.items():
+        for setting in settings:
+            far = [
+                results.measure(row, lambda row=row: distance(row, prior, cases[row["problem"]], SAMPLES, projections))
+                for row in rows_for("distance", method, setting, nfe)
+            ]
+            held = [
+                results.measure(row, lambda row=row: coverage(row, prior))
+                for row in rows_for("coverage", method, setting, nfe)
+            ]
+            label = ", ".join(f"{key}={value}" for key, value in setting.items()) or "default"
+            shares = [f"{row['coverage']:.2f}" for row in held]
+            mean = f"{np.mean([row['ratio'] for row in far]):.2f}"
+            cost = f"{1000 * np.median([row['seconds_per_call'] for row in far]):.0f}"
+            yield [
+                method,
+                label,
+                far[0]["calls"],
+                mean,
+                *(f"{row['ratio']:.2f}" for row in far),
+                " ".join(shares),
+                cost,
+            ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nfe", type=int, choices=CALLS)
+    options = parser.parse_args()
+    prior, projections, results = patch_mixture(0), directions(SIZE**2, 0), Results()
+    chosen = best_settings(results, prior, projections)
+    columns = ["method", "setting", "calls", "five", *FIVE, "coverage of 90 %, each problem", "ms per call"]
+    for nfe in (options.nfe,) if options.nfe else CALLS:
+        table = list(final(results, chosen, prior, nfe, projections))
+        print_table(f"distance / distance of exact sets, {SAMPLES} samples, {nfe} calls", columns, table)
+
+
+if __name__ == "__main__":
+    main()

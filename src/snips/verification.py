@@ -1,0 +1,137 @@
+"""Were the denoiser's calls enough? Repeat with twice as many and see whether the samples' mean and spread moved.
+
+The second run has its own random numbers. If both draw from the same law, all 2K samples are exchangeable, so a
+statistic of the two groups is compared with what it is for other splits of the same samples into two: a permutation
+test, exact for any posterior and any correlation of pixels. The statistics are the distance of the two means and the
+ratio of the two total variances; both follow from the inner products of the samples, so their size does not matter.
+
+What this cannot see: an error that twice the calls share, such as a prior that is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from snips.priors.base import Prior
+from snips.restoration import Restoration, restore
+from snips.samplers import PRESETS
+from snips.samplers.base import OnStep
+from snips.streams import checked_seed
+
+FEWEST_SAMPLES = 6  # in each run; with fewer, no split of the samples is rare enough for LEVEL
+LEVEL = 0.01  # of each of the two tests: runs that agree are reported as moved at most once in 50 times
+SPLITS = 2000
+PIXELS = 2**20  # in float64 at a time
+
+# the option of each sampler that doubles its calls, and its default
+CALLS: dict[str, tuple[str, int]] = {
+    "fast": ("nfe", 100),
+    "matrix_free": ("nfe", 100),
+    "langevin": ("tau", PRESETS["celeba"].tau),
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How two runs compare, the second with twice the calls."""
+
+    option: str  # the sampler's option that was doubled
+    value: int  # and its value in the second run
+    mean_shift: float  # root mean square difference of the means, over what sampling noise alone makes it
+    mean_p: float
+    std_ratio: float  # total standard deviation of the first run over the second's
+    std_p: float
+
+    @property
+    def moved(self) -> bool:
+        return min(self.mean_p, self.std_p) <= LEVEL
+
+    def __str__(self) -> str:
+        found = (
+            f"mean {self.mean_shift:.2f} x sampling noise (p = {self.mean_p:.3f}), "
+            f"std {self.std_ratio:.2f} x (p = {self.std_p:.3f}) against {self.option} = {self.value}"
+        )
+        if self.moved:
+            return f"verify: MOVED more than noise, use more calls: {found}"
+        return f"verify: no change beyond noise: {found}"
+
+
+def verify(result: Restoration, prior: Prior, *, on_step: OnStep | None = None) -> Restoration:
+    """Draw as many samples again with twice the calls -> the restoration with a `Verification` among its settings."""
+    again = restore(result.problem, prior, on_step=on_step, **finer(result))
+    return verified(result, again)
+
+
+def finer(result: Restoration) -> dict[str, Any]:
+    """The arguments of `restore` for the second run: twice the calls and other random numbers."""
+    check_samples(len(result.samples))
+    sampler = result.settings.get("sampler")
+    if sampler not in CALLS:
+        raise ValueError(f"verify repeats what restore() did with {' or '.join(CALLS)}, not with {sampler}")
+    options, (option, default) = dict(result.settings["sampler_options"]), CALLS[sampler]
+    if option == "nfe" and options.get("sigmas") is not None:
+        raise ValueError("verify doubles nfe, but these samples were drawn with sigmas: restore with nfe instead")
+    options[option] = 2 * int(options.get(option) or default)
+    seed = (checked_seed(result.settings["seed"]) + 1) % 2**63
+    return {"sampler": sampler, "samples": len(result.samples), "seed": seed, **options}
+
+
+def check_samples(samples: int) -> None:
+    if samples < FEWEST_SAMPLES:
+        raise ValueError(f"to verify takes at least {FEWEST_SAMPLES} samples in each run, not {samples}: draw more")
+
+
+def verified(result: Restoration, again: Restoration) -> Restoration:
+    """`result` with what a second, finer run says about it."""
+    option, _ = CALLS[result.settings["sampler"]]
+    found = Verification(option, again.settings["sampler_options"][option], *compare(result.samples, again.samples))
+    record = {**asdict(found), "moved": found.moved, "verdict": str(found)}
+    return replace(result, settings={**result.settings, "verification": record})
+
+
+def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float]:
+    """Shift of the mean, its p-value, ratio of the standard deviations, its p-value; for samples (K, ...) each."""
+    K = len(first)
+    both = torch.cat([first, second]).flatten(1)
+    parts = (part.double() - part.double().mean(0) for part in both.split(PIXELS, 1))
+    products = torch.stack([part @ part.T for part in parts]).sum(0).cpu()
+    own = torch.arange(2 * K) < K
+    splits = torch.stack([own, *_random_splits(K)]).double()  # (1 + SPLITS, 2K), 1 for the first group
+    shift, log_ratio = _statistics(splits, products)
+    noise = (_variance(splits[:1], products) + _variance(1 - splits[:1], products)) / K
+    return (
+        math.sqrt(float(shift[0]) / max(float(noise), 1e-300)),
+        _p_value(shift),
+        math.exp(float(log_ratio[0]) / 2),
+        _p_value(log_ratio.abs()),
+    )
+
+
+def _random_splits(K: int) -> list[Tensor]:
+    random = torch.Generator().manual_seed(0)
+    return [torch.randperm(2 * K, generator=random) < K for _ in range(SPLITS)]
+
+
+def _statistics(splits: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared distance of the means and log ratio of the total variances, one for each split."""
+    difference = (2 * splits - 1) / (splits.shape[1] / 2)
+    shift = torch.einsum("si,ij,sj->s", difference, products, difference)
+    tiny = torch.finfo(products.dtype).tiny
+    return shift, (_variance(splits, products) + tiny).log() - (_variance(1 - splits, products) + tiny).log()
+
+
+def _variance(chosen: Tensor, products: Tensor) -> Tensor:
+    """The unbiased variance, summed over all pixels, of the samples that `chosen` (splits, 2K) marks with 1."""
+    K = chosen.shape[1] / 2
+    squares = chosen @ products.diagonal()
+    return (squares - torch.einsum("si,ij,sj->s", chosen, products, chosen) / K).clamp(min=0) / (K - 1)
+
+
+def _p_value(statistic: Tensor) -> float:
+    """The share of splits at least as extreme as the first, which is the true one."""
+    return float((statistic >= statistic[0] * (1 - 1e-9)).double().mean())

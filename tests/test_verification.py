@@ -1,0 +1,121 @@
+"""Verification: enough calls pass, too few are reported, and the test errs as rarely as it says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore, verify
+from snips.cli import app
+from snips.verification import LEVEL, compare, finer
+
+SHAPE = (1, 16, 16)
+
+
+@pytest.fixture(scope="module")
+def prior() -> StationaryGaussian:
+    return StationaryGaussian.natural(SHAPE)
+
+
+@pytest.fixture(scope="module")
+def problem(prior) -> InverseProblem:
+    return InverseProblem.simulate(make_operator("cs4", SHAPE), prior.sample(1, seed=3), 0.1, seed=4)
+
+
+def test_enough_calls_pass(problem, prior):
+    found = verify(restore(problem, prior, nfe=100, samples=8, seed=0), prior).settings["verification"]
+    assert (found["option"], found["value"]) == ("nfe", 200)
+    assert not found["moved"]
+    assert 0.9 < found["std_ratio"] < 1.1
+    assert "no change beyond noise" in found["verdict"]
+
+
+@pytest.mark.parametrize("nfe", [4, 5])
+def test_too_few_calls_are_reported(nfe, problem, prior):
+    result = restore(problem, prior, nfe=nfe, samples=8)
+    found = verify(result, prior).settings["verification"]
+    assert found["moved"]
+    assert "MOVED" in found["verdict"]
+    assert "verification" not in result.settings  # what was there stays as it was
+
+
+def test_the_papers_sampler_gets_twice_the_steps(problem, prior):
+    result = restore(problem, prior, sampler="langevin", sigmas=torch.tensor([1.0, 0.1]), tau=2, samples=6)
+    assert finer(result)["tau"] == 4
+    assert verify(result, prior).settings["verification"]["value"] == 4
+
+
+def groups(K: int, shift: float = 0.0, scale: float = 1.0, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    random = torch.Generator().manual_seed(seed)
+    smooth = torch.randn(2 * K, 1, 4, generator=random).repeat_interleave(25, 2)  # pixels that move together
+    return smooth[:K] * scale + shift, smooth[K:]
+
+
+def test_equal_laws_are_rarely_reported():
+    """1,000 pairs of equal laws: each test errs 10 times on average, and more than 23 times once in 10,000 runs."""
+    p_values = torch.tensor([compare(*groups(8, seed=seed))[1::2] for seed in range(1000)])
+    assert (p_values <= LEVEL).sum(0).max() <= 23
+    assert (p_values <= 0.5).double().mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_shift_and_a_wrong_spread_are_seen():
+    shift, mean_p, ratio, std_p = compare(*groups(40, shift=2.0))
+    assert shift > 5
+    assert mean_p <= LEVEL < std_p
+    assert ratio == pytest.approx(1, abs=0.2)
+    _, mean_p, ratio, std_p = compare(*groups(40, scale=0.4))
+    assert std_p <= LEVEL < mean_p
+    assert ratio == pytest.approx(0.4, abs=0.1)
+
+
+def test_samples_without_any_spread_pass():
+    same = torch.ones(8, 1, 4)
+    assert compare(same, same)[1::2] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"samples": 5}, "at least 6 samples"), ({"samples": 6, "sigmas": torch.tensor([1.0, 0.1])}, "restore with nfe")],
+)
+def test_what_cannot_be_verified(options, message, problem, prior):
+    with pytest.raises(ValueError, match=message):
+        verify(restore(problem, prior, **options), prior)
+
+
+def test_samples_that_restore_did_not_draw(problem, prior):
+    with pytest.raises(ValueError, match="what restore"):
+        verify(Restoration(problem, prior.sample(6)[:, None]), prior)
+
+
+@pytest.fixture
+def image(tmp_path):
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (16, 16), dtype=np.uint8)).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def restore_command(image, *arguments):
+    command = ["restore", str(image), "-p", "sr2", "--simulate", "--verify", "--out", str(image.parent / "out")]
+    return CliRunner().invoke(app, [*command, *arguments])
+
+
+def test_the_command_says_and_stores_it(image):
+    shown = restore_command(image, "--nfe", "10")
+    assert shown.exit_code == 0, shown.output
+    assert "verify: " in shown.output
+    assert "nfe = 20" in shown.output
+    stored = json.loads((image.parent / "out" / "result.json").read_text())["settings"]["verification"]
+    assert stored["verdict"] in shown.output
+    printed = restore_command(image, "--nfe", "10", "--json", "--force")
+    assert json.loads(printed.stdout)["settings"]["verification"] == stored
+
+
+def test_the_command_refuses_too_few_samples_before_any_work(image):
+    refused = restore_command(image, "-k", "3")
+    assert refused.exit_code == 2
+    assert "at least 6 samples" in refused.stderr
+    assert not (image.parent / "out").exists()
