@@ -16,11 +16,12 @@ LAYERS = [
     {"labelled", "operators", "photos"},
     {"images", "priors", "problems"},
     {"samplers", "metrics", "integrations", "training", "whitening"},
-    {"conversion", "finished", "report"},
+    {"checkpoints", "conversion", "finished", "report"},
     {"noise", "storage"},
     {"photo_problems"},
     {"measurements", "restoration"},
-    {"costs", "deepinv", "experiments", "verification", "web"},
+    {"costs", "deepinv", "experiments", "posing", "sampler_settings", "verification", "web"},
+    {"batch"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -36,3 +36,12 @@ class ExactBuffers(nn.Module):
             moved = getattr(self, name)
             setattr(self, name, exact.to(dtype=moved.dtype, device=moved.device))
         return self
+
+
+def contents(module: nn.Module) -> dict[str, Tensor]:
+    """All parameters and buffers, those that are known exactly in float64 whatever precision they are used in now."""
+    found = dict(module.named_parameters()) | dict(module.named_buffers())
+    for path, part in module.named_modules():
+        if isinstance(part, ExactBuffers):
+            found |= {f"{path}.{name}".lstrip("."): value for name, value in part._exact.items()}
+    return found

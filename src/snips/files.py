@@ -1,10 +1,12 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all: written aside, flushed to the disk, then renamed."""
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -13,6 +15,46 @@ def new_file(path: Path):
     work = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:
         yield work
+        flush(work)
         work.replace(path)
+        flush(path.parent)
     finally:
         work.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk: a rename alone does not promise it."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_tree(folder: Path) -> None:
+    """Flush all files and folders in a folder, then the folder."""
+    for path in folder.rglob("*"):
+        flush(path)
+    flush(folder)
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    with new_file(path) as work:
+        work.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def check_settings(folder: Path, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """A run goes on in its folder only with the settings that it began with."""
+    differing = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
+    if differing:
+        raise ValueError(
+            f"{folder} holds a run with other settings ({', '.join(differing)} differ): choose another folder with "
+            "--out, or begin again with --force"
+        )

@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from snips.samplers.base import OnStep, StepInfo
+from snips.samplers.base import OnStep, StepInfo, Stored
 
 
 class FinishedChains:
     """An `on_step` that remembers the last state of each chunk, and passes everything on.
 
     The samplers take chains by sample first, then by image, `chunk` of them at a time.
+
+    Args:
+        resume: where the run stood when it was stopped before.
+        keep: is given a function that describes where the run stands now, as the samplers' `resume`, after each step.
     """
 
-    def __init__(self, samples: int, images: int, chunk: int | None, on_step: OnStep | None) -> None:
-        self.images, self.on_step = images, on_step
+    def __init__(
+        self,
+        samples: int,
+        images: int,
+        chunk: int | None,
+        on_step: OnStep | None,
+        resume: Stored | None = None,
+        keep: Callable[[Callable[[], Stored]], None] | None = None,
+    ) -> None:
+        self.images, self.on_step, self.keep = images, on_step, keep
         chains = samples * images
         self.parts = math.ceil(chains / min(chunk, chains)) if chunk else 1
-        self.chains: list[Tensor] = []
+        self.chains: list[Tensor] = [resume["finished"]] if resume and "finished" in resume else []
 
     def __call__(self, info: StepInfo) -> None:
-        if info.step % (info.total // self.parts) == 0:
+        complete = info.step % (info.total // self.parts) == 0
+        if complete:
             self.chains.append(info.state.x)
+        if self.keep is not None:
+            self.keep(lambda: self._stored(None if complete else info))
         if self.on_step is not None:
             self.on_step(info)
+
+    def _stored(self, within: StepInfo | None) -> Stored:
+        finished = {"finished": torch.cat(self.chains)} if self.chains else {}
+        return finished if within is None else {**finished, **within.state.tensors()}
 
     def samples(self) -> Tensor | None:
         """(k, B, C, H, W) with the k samples that are complete for all images, or None."""

@@ -17,7 +17,7 @@ from snips.files import new_file
 from snips.images import load_image, to_picture
 from snips.photo_problems import pose, simulate
 from snips.photos import load_photo
-from snips.problems import InverseProblem
+from snips.problems import Build, InverseProblem, make_operator
 from snips.report import is_picture
 
 
@@ -44,7 +44,7 @@ def _save_picture(problem: InverseProblem, path: Path) -> None:
         to_picture(problem.y[0]).save(work)
 
 
-def load_measurement(path: Path) -> InverseProblem:
+def load_measurement(path: Path, build: Build = make_operator) -> InverseProblem:
     """Read an .npz that `save_measurement` wrote."""
     try:
         stored = load_npz(path)
@@ -53,7 +53,7 @@ def load_measurement(path: Path) -> InverseProblem:
         recipe, y, sigma_0 = description["operator"], tensors["y"], description["sigma_0"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a measurement written by `snips degrade`: {error}") from error
-    return InverseProblem(storage.recipe_from_json(recipe, tensors), y, sigma_0)
+    return InverseProblem(storage.recipe_from_json(recipe, tensors, build), y, sigma_0)
 
 
 def is_measurement(path: Path) -> bool:

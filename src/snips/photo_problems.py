@@ -13,7 +13,7 @@ from snips.images import centre_crop
 from snips.noise import NoiseEstimate, estimate_noise
 from snips.operators import Inpainting, LinearOperator
 from snips.photos import Photo, enlarged_alpha, grey_if_equal
-from snips.problems import PROBLEMS, InverseProblem, make_operator
+from snips.problems import PROBLEMS, Build, InverseProblem, make_operator
 
 AUTO = "auto"
 
@@ -34,12 +34,13 @@ def pose(
     sigma_0: float | str,
     options: dict[str, Any],
     image_shape: tuple[int, int, int] | None = None,
+    build: Build = make_operator,
 ) -> PhotoProblem:
     """Take the photo itself as y; sigma_0 may be "auto", and image_shape is needed only where y leaves it open."""
     if isinstance(problem, str):
         photo = _prepared(photo, problem)
         shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
-        operator = make_operator(problem, shape, **options)
+        operator = build(problem, shape, **options)
     else:
         operator = problem
     y = as_y(photo.pixels, operator, problem if isinstance(problem, str) else type(operator).__name__)
@@ -53,7 +54,14 @@ def pose(
     return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, photo.notes)
 
 
-def simulate(photo: Photo, problem: str, sigma_0: float | str, seed: int, options: dict[str, Any]) -> PhotoProblem:
+def simulate(
+    photo: Photo,
+    problem: str,
+    sigma_0: float | str,
+    seed: int,
+    options: dict[str, Any],
+    build: Build = make_operator,
+) -> PhotoProblem:
     """Take the photo as the truth and measure it with noise."""
     if isinstance(sigma_0, str):
         raise ValueError(f"a simulation needs to know its noise: give sigma as a number, not {sigma_0!r}")
@@ -64,7 +72,7 @@ def simulate(photo: Photo, problem: str, sigma_0: float | str, seed: int, option
         notes = (*notes, f"cropped to {x.shape[-1]} x {x.shape[-2]} pixels, which the factor {factor} divides")
     if 0 in x.shape:
         raise ValueError(f"the image is smaller than the factor {factor}")
-    operator = make_operator(problem, tuple(x.shape[1:]), **options)
+    operator = build(problem, tuple(x.shape[1:]), **options)
     return PhotoProblem(InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed), alpha, None, notes)
 
 

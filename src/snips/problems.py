@@ -31,6 +31,7 @@ from snips.plugins import plugins
 from snips.streams import Chain, Streams
 
 Shape = tuple[int, int, int]
+Build = Callable[..., LinearOperator]  # make_operator, or one that remembers what it built
 
 
 @dataclass(frozen=True, eq=False)

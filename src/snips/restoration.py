@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ import torch
 from torch import Tensor
 
 from snips import labelled, storage
+from snips.buffers import contents
+from snips.checkpoints import Checkpoint, fingerprint_of
 from snips.finished import FinishedChains
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.names import unknown_name
@@ -134,6 +137,7 @@ def restore(
     samples: int = 8,
     seed: int = 0,
     on_step: OnStep | None = None,
+    checkpoint: Checkpoint | None = None,
     **sampler_options: Any,
 ) -> Restoration:
     """Draw samples of p(x | y).
@@ -147,6 +151,7 @@ def restore(
         samples: K samples for each image.
         seed: the same seed gives the same samples.
         on_step: called after each step with a `StepInfo`; raise from it to cancel.
+        checkpoint: where the state of the run is kept in a file; what an earlier run left there is continued.
 
     Ctrl-C raises `Interrupted`, which holds the samples of all finished chunks.
     """
@@ -155,16 +160,18 @@ def restore(
     check_count("samples", samples)
     posed = _posed(problem, operator, sigma_0)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
-    if sampler == "fast" and not task.operator.has_svd:
-        sampler = "matrix_free"
+    sampler = sampler_for(sampler, task)
     started = time.perf_counter()
-    finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step)
+    described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
+    resume, keep = None, None
+    if checkpoint is not None:
+        described["fingerprint"] = fingerprint = run_fingerprint(task, denoiser, samples, described)
+        resume, keep = checkpoint.load(fingerprint), partial(checkpoint.save, fingerprint)
+    finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step, resume, keep)
 
     def result(drawn: Tensor, **more: Any) -> Restoration:
         settings = {
-            "sampler": sampler,
-            "sampler_options": sampler_options,
-            "seed": seed,
+            **described,
             "prior": denoiser.name or type(denoiser).__name__,
             "seconds": round(time.perf_counter() - started, 3),
             "threads": torch.get_num_threads(),
@@ -175,11 +182,32 @@ def restore(
 
     try:
         return result(
-            SAMPLERS[sampler](task, denoiser, samples=samples, seed=seed, on_step=finished, **sampler_options)
+            SAMPLERS[sampler](
+                task, denoiser, samples=samples, seed=seed, on_step=finished, resume=resume, **sampler_options
+            )
         )
     except KeyboardInterrupt as stop:
         kept = finished.samples()
         raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
+
+
+def sampler_for(name: str, problem: InverseProblem) -> str:
+    """The sampler that is used: `fast` needs an SVD."""
+    return "matrix_free" if name == "fast" and not problem.operator.has_svd else name
+
+
+def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> str:
+    """Of the measurement, the operator, the prior and all settings; threads decide about rounding."""
+    arrays, recipe = storage.recipe_to_json(problem.operator)
+    facts = {
+        **storage.plain(described),
+        "samples": samples,
+        "operator": recipe or repr(problem.operator),
+        "noise": [problem.sigma_0, problem.first_image],
+        "prior": prior.name or type(prior).__name__,
+        "threads": torch.get_num_threads(),
+    }
+    return fingerprint_of(facts, {"y": problem.y}, arrays, contents(problem.operator), contents(prior))
 
 
 def _posed(problem: Any, operator: str | LinearOperator | None, sigma_0: float | str | None) -> PhotoProblem:

@@ -20,8 +20,9 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import snips
+from snips.files import flush, flush_tree
 from snips.operators import LinearOperator
-from snips.problems import InverseProblem, make_operator
+from snips.problems import Build, InverseProblem, make_operator
 from snips.report.files import OWN_PATTERNS, write_pictures
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
     """Write everything into a new folder beside the wanted one, then move it there: all or nothing."""
     with new_folder(folder, force) as work:
         tensors, recipe = recipe_to_json(restoration.problem.operator)
-        tensors |= {"samples": restoration.samples, "y": restoration.problem.y}
+        tensors |= {"samples": restoration.samples, "mean": restoration.mean, "y": restoration.problem.y}
+        if len(restoration.samples) > 1:
+            tensors["std"] = restoration.std
         if restoration.problem.truth is not None:
             tensors["truth"] = restoration.problem.truth
         if restoration.alpha is not None:
@@ -72,12 +75,14 @@ def recipe_to_json(operator: LinearOperator) -> tuple[dict[str, Tensor], dict[st
     return {f"option.{k}": v for k, v in arrays.items()}, recipe
 
 
-def recipe_from_json(recipe: dict[str, Any] | None, tensors: dict[str, Tensor]) -> LinearOperator:
+def recipe_from_json(
+    recipe: dict[str, Any] | None, tensors: dict[str, Tensor], build: Build = make_operator
+) -> LinearOperator:
     if recipe is None:
         raise ValueError("this operator was not built by make_operator: pass the same one as operator=")
     arrays = {k.removeprefix("option."): v for k, v in tensors.items() if k.startswith("option.")}
     try:
-        return make_operator(recipe["problem"], tuple(recipe["image_shape"]), **{**recipe["options"], **arrays})
+        return build(recipe["problem"], tuple(recipe["image_shape"]), **{**recipe["options"], **arrays})
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"the description of the operator is damaged: {str(recipe)[:200]}") from error
 
@@ -120,10 +125,12 @@ def new_folder(folder: Path, force: bool):
     try:
         yield work
         os.chmod(work, 0o755)
+        flush_tree(work)
         if folder.exists():
             _replace(folder, work)
         else:
             work.rename(folder)
+        flush(folder.parent)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -156,9 +163,10 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
         "psnr": None if scores is None else {"samples": scores[0], "mean": scores[1]},
         "ssim": None if similar is None else {"samples": similar[0], "mean": similar[1]},
         "faithfulness": vars(verdict),
-        "versions": {
-            "snips": snips.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """What else than the settings may change results."""
+    return {"snips": snips.__version__, "torch": torch.__version__, "python": platform.python_version()}

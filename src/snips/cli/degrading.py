@@ -12,7 +12,6 @@ from rich.table import Table
 from snips import measurements
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, out, say
 from snips.cli.problem_options import (
-    DEFAULT_SIGMA,
     FactorOption,
     KernelOption,
     MaskOption,
@@ -20,13 +19,13 @@ from snips.cli.problem_options import (
     OptionOption,
     ProblemOption,
     RangeOption,
-    problem_name,
     read_options,
     read_range,
     read_sigma,
 )
 from snips.photo_problems import simulate
 from snips.photos import load_photo
+from snips.posing import DEFAULT_SIGMA, problem_name
 from snips.problems import all_problems
 
 

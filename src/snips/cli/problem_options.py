@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from torch import Tensor
 
-from snips import measurements
-from snips.photo_problems import AUTO
 from snips.photos import ValueRange, checked_range
-
-DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+from snips.posing import file_options, option_value, read_numbers, sigma_from
 
 ProblemOption = Annotated[
     str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")
@@ -30,9 +25,6 @@ OptionOption = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="An option of the problem, as name=value; repeatable.")
 ]
 
-# An option from a file names its problem, so that --problem may be left out.
-IMPLIED = {"mask": "inpaint", "kernel": "deblur_kernel", "factor": "sr", "matrix": "matrix"}
-
 
 def read_options(
     pairs: list[str] | None, mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None
@@ -43,68 +35,13 @@ def read_options(
         name, equals, value = pair.partition("=")
         if not equals or name in ("name", "image_shape"):
             raise ValueError(f"--option takes name=value with an option of the problem, not {pair!r}")
-        try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name] = value
-    if mask is not None:
-        options["mask"] = measurements.load_array(mask) >= 0.5
-    if kernel is not None:
-        options["kernel"] = _read_kernel(kernel)
-    if factor is not None:
-        options["factor"] = factor
-    if matrix is not None:
-        options["matrix"] = measurements.load_array(matrix)
-    return options
-
-
-def _read_kernel(path: Path) -> Tensor:
-    """Weights that sum to 1, so that the blur keeps the brightness."""
-    weights = measurements.load_array(path)
-    total = weights.sum()
-    if abs(total) <= 1e-6 * weights.abs().sum():
-        raise ValueError(
-            f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
-        )
-    return weights / total
-
-
-def problem_name(given: str | None, options: dict[str, Any]) -> str:
-    """As given, or as implied by --mask, --kernel, --factor or --matrix."""
-    implied = [name for option, name in IMPLIED.items() if option in options]
-    return given or (implied[0] if implied else DEFAULT_PROBLEM)
+        options[name] = option_value(value)
+    return options | file_options(mask, kernel, factor, matrix)
 
 
 def read_sigma(text: str | None) -> float | str | None:
-    """A number in units of pixels in [0, 1], or "auto". One that is meant for 0 to 255 is asked about."""
-    if text is None or text.strip().lower() == AUTO:
-        return text and AUTO
-    try:
-        sigma = float(text)
-    except ValueError:
-        raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
-    if 1 < sigma <= 255:
-        return _asked(sigma)
-    return sigma
-
-
-def _asked(sigma: float) -> float:
-    meant = sigma / 255
-    told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
-    if sys.stdin.isatty() and typer.confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?", err=True):
-        return meant
-    raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
-
-
-def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, ...]:
-    """A list such as 3,64,64."""
-    try:
-        numbers = tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != count:
-        raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
-    return numbers
+    """As `sigma_from` reads it; on a terminal, one that is meant for 0 to 255 is asked about."""
+    return sigma_from(text, lambda question: sys.stdin.isatty() and typer.confirm(question, err=True))
 
 
 def read_range(text: str | None) -> ValueRange | None:

@@ -11,8 +11,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from snips import costs, storage
+from snips.checkpoints import Checkpoint
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, say, typed_command
-from snips.cli.posing import posed_problem
 from snips.cli.problem_options import (
     FactorOption,
     KernelOption,
@@ -25,14 +25,14 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.names import unknown_name
 from snips.photo_problems import PhotoProblem
+from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
-from snips.restoration import SAMPLERS, Interrupted, Restoration, restore
+from snips.restoration import Interrupted, Restoration, restore, run_fingerprint, sampler_for
+from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
-from snips.schedules import check_calls, geometric
 from snips.streams import checked_seed
 from snips.verification import check_samples, finer, verified
 
@@ -70,6 +70,9 @@ def restore_command(
     seed: SeedOption = 0,
     verify: Annotated[bool, typer.Option("--verify", help="Repeat with twice the calls: did the result move?")] = False,
     output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep states on the disk: killed, the same command goes on.")
+    ] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,8 +88,8 @@ def restore_command(
 
     `snips restore measured.npz --samples 16 --out results`
     """
-    storage.check_target(output, force)
-    settings = _settings(sampler, nfe, preset, levels)
+    storage.check_target(output, force or resume)
+    settings = sampler_settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
     checked_seed(seed)
@@ -97,7 +100,11 @@ def restore_command(
     image_shape = posed.problem.operator.image_shape
     settings["chunk"] = costs.chosen_chunk(image_shape) if chunk is None else chunk
     denoiser = _prior(prior, image_shape, quiet=as_json).to(posed.problem.y.device)
-    run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx))
+    checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
+    run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx), checkpoint)
+    if resume and not force and output.exists():
+        _report(run.finished(output), output, as_json)
+        return
     _tell(posed, as_json)
     _tell_cost(run, nfe if sampler == "fast" else len(settings["sigmas"]) * settings["tau"], as_json)
     try:
@@ -107,6 +114,8 @@ def restore_command(
     if verify and not code:
         result, code = run.verified(result, quiet=as_json)
     result.save(output, force=force)
+    if checkpoint is not None:
+        checkpoint.remove()
     _report(result, output, as_json)
     if code:
         raise typer.Exit(code)
@@ -123,6 +132,7 @@ class _Run:
     seed: int
     settings: dict[str, Any]
     command: str
+    checkpoint: Checkpoint | None = None
 
     def sample(self, quiet: bool) -> Restoration:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -135,12 +145,31 @@ class _Run:
                 samples=self.samples,
                 seed=self.seed,
                 on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
+                checkpoint=self.checkpoint,
                 **self.settings,
             )
         return self._with_origin(result)
 
+    def finished(self, folder: Path) -> Restoration:
+        """What an earlier run of this command wrote; a folder with anything else is not touched."""
+        result = Restoration.load(folder, self.posed.problem.operator)
+        if result.settings.get("fingerprint") != self.fingerprint():
+            raise ValueError(
+                f"{folder} exists already, and is no result of this command with --resume: choose another folder, or "
+                "overwrite its results with --force"
+            )
+        return result
+
+    def fingerprint(self) -> str:
+        sampler = sampler_for(self.sampler, self.posed.problem)
+        described = {"sampler": sampler, "sampler_options": self.settings, "seed": self.seed}
+        return run_fingerprint(self.posed.problem, self.prior, self.samples, described)
+
     def kept(self, stop: Interrupted) -> Restoration:
-        """The samples that were finished when Ctrl-C came."""
+        """The samples that were finished when Ctrl-C came, unless the run can go on from its state."""
+        if self.checkpoint is not None:
+            _note("stopped: the same command goes on", quiet=False)
+            raise typer.Exit(130)
         if stop.finished is None:
             _note("stopped before a sample was finished: nothing is written", quiet=False)
             raise typer.Exit(130)
@@ -173,24 +202,6 @@ def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> 
     if warning := misfit(prior, image_shape):
         _note(f"warning: {warning}", quiet=False)
     return prior
-
-
-def _settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
-    """The sampler's options, checked before anything is said or computed."""
-    if sampler not in SAMPLERS:
-        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    if sampler != "fast":
-        return _langevin_options(preset, levels)
-    check_calls(nfe)
-    return {"nfe": nfe}
-
-
-def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
-    if name not in PRESETS:
-        raise ValueError(unknown_name("preset", name, list(PRESETS)))
-    preset = PRESETS[name]
-    options = preset.options()
-    return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
 
 
 def _tell(posed: PhotoProblem, quiet: bool) -> None:

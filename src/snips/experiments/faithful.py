@@ -11,7 +11,7 @@ from typing import Any
 from snips.experiments.base import Experiment, Measured, Outcome, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, table
 from snips.experiments.published import SHARE_NORMAL, SHARE_UNCORRELATED
-from snips.experiments.runs import read_json
+from snips.files import read_json
 
 SAMPLING = ("table1", "red", "figures", "strip", "lsun")  # the experiments that draw posterior samples
 

@@ -12,8 +12,8 @@ from snips.experiments import datasets
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import setting, table
 from snips.experiments.published import RED
-from snips.experiments.runs import read_json
 from snips.experiments.sampled import experiment_prior, image_key, prior_identity, simulated
+from snips.files import read_json
 from snips.metrics import lpips, perceptual_weights, psnr, ssim
 from snips.priors import Prior
 from snips.problems import InverseProblem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Callable
@@ -13,11 +12,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-import snips
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
-from snips.files import new_file
+from snips.files import check_settings, new_file, read_json, write_json
 from snips.samplers.base import StepInfo
-from snips.storage import plain
+from snips.storage import plain, versions
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 
@@ -53,11 +51,7 @@ def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict
             "command": request.command(name),
             "settings": study.settings,
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
-            "versions": {
-                "snips": snips.__version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
             "results": outcome.results,
             "pictures": sorted(outcome.pictures),
         }
@@ -81,9 +75,9 @@ class RunFolder:
             for old in (*(self.path / "parts").glob("*"), self.path / "result.json", self.path / "result.md"):
                 old.unlink(missing_ok=True)
         elif kept.is_file():
-            _check_settings(self.path, read_json(kept), settings)
+            check_settings(self.path, read_json(kept), settings)
         (self.path / "parts").mkdir(parents=True, exist_ok=True)
-        _write_json(kept, settings)
+        write_json(kept, settings)
 
     def load(self, part: Part) -> Measured | None:
         """What an earlier run found; the JSON is written last, so where it is, all is."""
@@ -97,7 +91,7 @@ class RunFolder:
         if measured.tensors:
             with new_file(tensors) as work:
                 save_file({name: value.contiguous() for name, value in measured.tensors.items()}, work)
-        _write_json(facts, plain(measured.facts))
+        write_json(facts, plain(measured.facts))
 
     def write(self, record: dict[str, Any], text: str, outcome: Outcome) -> None:
         for name, picture in outcome.pictures.items():
@@ -105,29 +99,8 @@ class RunFolder:
                 picture.save(work)
         with new_file(self.path / "result.md") as work:
             work.write_text(f"# {record['experiment']}\n\n`{record['command']}`\n\n{text}", encoding="utf-8")
-        _write_json(self.path / "result.json", record)
+        write_json(self.path / "result.json", record)
 
     def _files(self, part: Part) -> tuple[Path, Path]:
         base = self.path / "parts" / part.key
         return base.with_name(f"{part.key}.json"), base.with_name(f"{part.key}.safetensors")
-
-
-def _check_settings(folder: Path, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
-    differing = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
-    if differing:
-        raise ValueError(
-            f"{folder} holds a run with other settings ({', '.join(differing)} differ): choose another folder with "
-            "--out, or begin again with --force"
-        )
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove it") from error
-
-
-def _write_json(path: Path, value: Any) -> None:
-    with new_file(path) as work:
-        work.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, check_count, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, check_count, denoise, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.schedules import checked_sigmas, geometric
 from snips.streams import Chain, Streams
@@ -53,6 +53,7 @@ def langevin(
     step: str = "newton",
     chunk: int | None = None,
     on_step: OnStep | None = None,
+    resume: Stored | None = None,
 ) -> Tensor:
     """Posterior samples by Algorithm 1 -> (K, B, C, H, W).
 
@@ -63,12 +64,13 @@ def langevin(
         step: "newton" (the paper's), or "uniform": steps c sigma^2 for every coordinate, as in its ablation.
         chunk: how many chains go through the denoiser at once; all by default.
         on_step: called after each step with a `StepInfo`.
+        resume: where an earlier run with the same arguments stopped, see `base.run`.
     """
 
-    def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
-        return langevin_steps(problem, prior, chains, sigmas=sigmas, c=c, tau=tau, seed=seed, step=step)
+    def steps(chains: Sequence[Chain], resume: Stored | None) -> Iterator[StepInfo]:
+        return langevin_steps(problem, prior, chains, sigmas=sigmas, c=c, tau=tau, seed=seed, step=step, resume=resume)
 
-    return run(steps, problem, samples, chunk, on_step)
+    return run(steps, problem, samples, chunk, on_step, resume)
 
 
 def langevin_steps(
@@ -81,7 +83,7 @@ def langevin_steps(
     tau: int = PRESETS["celeba"].tau,
     seed: int = 0,
     step: str = "newton",
-    resume: dict[str, Tensor] | None = None,
+    resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """Algorithm 1 as a generator: yields after each step, and goes on from the stored state `resume`."""
     preset = PRESETS["celeba"]
@@ -97,12 +99,12 @@ def langevin_steps(
         move = STEPS[step](coordinates, coordinates.at(levels[i]), c)
         for _ in range(state.step % tau, tau):
             denoised = denoise(prior, state.x, levels[i], state.step + 1)
-            state.x = move(state.x, denoised, state.streams.normal(state.x))
+            state.x = move(state.x, denoised, state.streams.normal(state.x)).contiguous()
             state.step += 1
             yield StepInfo(state.step, tau * len(levels), levels[i], denoised, state)
 
 
-def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: dict[str, Tensor] | None) -> State:
+def _start(problem: InverseProblem, chains: Sequence[Chain], seed: int, resume: Stored | None) -> State:
     """x ~ U[0, 1], or where an earlier run stopped."""
     streams = Streams(seed, chains)
     if resume is not None:

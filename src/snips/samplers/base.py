@@ -48,11 +48,23 @@ class StepInfo:
 
 
 OnStep = Callable[[StepInfo], None]
-Steps = Callable[[Sequence[Chain]], Iterator[StepInfo]]
+Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
+Steps = Callable[[Sequence[Chain], Stored | None], Iterator[StepInfo]]
 
 
-def run(steps: Steps, problem: InverseProblem, samples: int, chunk: int | None, on_step: OnStep | None) -> Tensor:
-    """Drive the chains of all samples and images, at most `chunk` of them at a time -> (K, B, C, H, W)."""
+def run(
+    steps: Steps,
+    problem: InverseProblem,
+    samples: int,
+    chunk: int | None,
+    on_step: OnStep | None,
+    resume: Stored | None = None,
+) -> Tensor:
+    """Drive the chains of all samples and images, at most `chunk` of them at a time -> (K, B, C, H, W).
+
+    `resume` is where an earlier run with the same arguments stopped: the chains of its finished chunks, (chains, C, H,
+    W), under the name `finished`, and the state within the next chunk, where there is one.
+    """
     check_count("samples", samples)
     if chunk is not None:
         check_count("chunk", chunk)
@@ -60,13 +72,17 @@ def run(steps: Steps, problem: InverseProblem, samples: int, chunk: int | None, 
     chains = [Chain(image, sample) for sample in range(samples) for image in images]
     chunk = min(chunk or len(chains), len(chains))
     parts = [chains[i : i + chunk] for i in range(0, len(chains), chunk)]
-    finished = [_run_part(steps, part, index, len(parts), on_step) for index, part in enumerate(parts)]
+    stored = dict(resume or {})
+    finished = [stored.pop("finished").to(problem.y)] if "finished" in stored else []
+    for index in range(math.ceil(sum(map(len, finished)) / chunk), len(parts)):
+        finished.append(_run_part(steps(parts[index], stored or None), index, len(parts), on_step))
+        stored = {}
     return torch.cat(finished).reshape(samples, len(problem), *problem.operator.image_shape)
 
 
-def _run_part(steps: Steps, chains: Sequence[Chain], index: int, parts: int, on_step: OnStep | None) -> Tensor:
+def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep | None) -> Tensor:
     info = None
-    for info in steps(chains):
+    for info in steps:
         if on_step is not None:
             done = index * info.total + info.step
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))

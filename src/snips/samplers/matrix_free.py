@@ -27,7 +27,7 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
 from snips.samplers.guidance import Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
@@ -49,6 +49,7 @@ def matrix_free(
     sigmas: Tensor | None = None,
     chunk: int | None = None,
     on_step: OnStep | None = None,
+    resume: Stored | None = None,
 ) -> Tensor:
     """Posterior samples for operators without an SVD -> (K, B, C, H, W); works for all others as well.
 
@@ -57,10 +58,12 @@ def matrix_free(
     Each call of the denoiser goes with up to 40 products with H and H^T.
     """
 
-    def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
-        return matrix_free_steps(problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas)
+    def steps(chains: Sequence[Chain], resume: Stored | None) -> Iterator[StepInfo]:
+        return matrix_free_steps(
+            problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas, resume=resume
+        )
 
-    return run(steps, problem, samples, chunk, on_step)
+    return run(steps, problem, samples, chunk, on_step, resume)
 
 
 def matrix_free_steps(
@@ -72,7 +75,7 @@ def matrix_free_steps(
     seed: int = 0,
     guided: bool = True,
     sigmas: Tensor | None = None,
-    resume: dict[str, Tensor] | None = None,
+    resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
@@ -87,6 +90,7 @@ def matrix_free_steps(
             state.x = correct(law, sigma, denoised, state)
         else:
             state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=plan[i + 1] in plan[i + 2 : i + 3])
+        state.x = state.x.contiguous()
         state.step += 1
         yield StepInfo(state.step, len(plan), sigma, denoised, state)
 
@@ -225,7 +229,7 @@ def finish(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     return law.conditioned(denoised, law.y, sigma, law.spread(sigma, state.x, denoised))
 
 
-def _start(law: Law, sigma: float, streams: Streams, resume: dict[str, Tensor] | None) -> State:
+def _start(law: Law, sigma: float, streams: Streams, resume: Stored | None) -> State:
     """A grey image for D at the first level, or where an earlier run stopped."""
     grey = law.y.new_full((len(law.y), *law.operator.image_shape), 0.5)
     if resume is not None:

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
@@ -50,6 +50,7 @@ def fast(
     sigmas: Tensor | None = None,
     chunk: int | None = None,
     on_step: OnStep | None = None,
+    resume: Stored | None = None,
 ) -> Tensor:
     """Posterior samples with at most `nfe` calls of the denoiser for each -> (K, B, C, H, W).
 
@@ -60,12 +61,13 @@ def fast(
         sigmas: the noise level of each call, instead of `nfe`: repeat a level to correct there.
         chunk: how many chains go through the denoiser at once; all by default.
         on_step: called after each step with a `StepInfo`.
+        resume: where an earlier run with the same arguments stopped, see `base.run`.
     """
 
-    def steps(chains: Sequence[Chain]) -> Iterator[StepInfo]:
-        return fast_steps(problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas)
+    def steps(chains: Sequence[Chain], resume: Stored | None) -> Iterator[StepInfo]:
+        return fast_steps(problem, prior, chains, nfe=nfe, seed=seed, guided=guided, sigmas=sigmas, resume=resume)
 
-    return run(steps, problem, samples, chunk, on_step)
+    return run(steps, problem, samples, chunk, on_step, resume)
 
 
 def fast_steps(
@@ -77,7 +79,7 @@ def fast_steps(
     seed: int = 0,
     guided: bool = True,
     sigmas: Tensor | None = None,
-    resume: dict[str, Tensor] | None = None,
+    resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """The fast sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     coordinates, model = Coordinates(problem, chains), Photographs(problem.operator)
@@ -99,7 +101,7 @@ def fast_steps(
             drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(next_two[0])
             corrected = next_two[:1] == next_two[1:]
             x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected)
-        state.x = problem.operator.V(x_bar)
+        state.x = problem.operator.V(x_bar).contiguous()  # as a stored state is: strides may change the rounding
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
 
@@ -146,7 +148,7 @@ def finish(level: Level, denoised_bar: Tensor) -> Tensor:
     return torch.where(level.decided, level.pull, denoised_bar)
 
 
-def _start(coordinates: Coordinates, guide: Guide, streams: Streams, resume: dict[str, Tensor] | None) -> State:
+def _start(coordinates: Coordinates, guide: Guide, streams: Streams, resume: Stored | None) -> State:
     """The first level with a grey image for D, or where an earlier run stopped."""
     H, like, level = coordinates.operator, coordinates.y_bar.real, guide.level
     if resume is not None:

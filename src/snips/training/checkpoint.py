@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from snips.files import flush
+
 
 def write_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Replace the checkpoint; the one before stays beside it as `.previous`, and survives a failed write."""
@@ -24,20 +26,12 @@ def write_checkpoint(state: dict[str, Any], path: Path) -> None:
     if path.exists():
         _link(path, path.with_suffix(".previous"))
     partial.replace(path)
-    _flush_folder(path.parent)
+    flush(path.parent)
 
 
 def _link(path: Path, name: Path) -> None:
     name.unlink(missing_ok=True)
     os.link(path, name)
-
-
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""Where items are restored: in this process, or on Ray. The results are the same bits."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from snips.batch.folders import RunFolder, RunSettings
+from snips.batch.items import Item
+from snips.batch.work import Outcome, restore_item
+
+Engine = Callable[[RunFolder, RunSettings, Sequence[Item], str | None], Iterator[Outcome]]
+RETRIES = 5  # of an item whose worker dies; Ray makes them, and each goes on from the item's last state
+
+
+def local(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
+    """One after the other, here."""
+    if address is not None:
+        raise ValueError("--address is of a Ray cluster: add --engine ray")
+    for item in items:
+        yield restore_item(folder, settings, item)
+
+
+def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
+    """A task for each item, on an existing cluster or on one of this machine's cores.
+
+    A worker process serves many tasks and keeps its operators and priors. The folder and the measurements must be
+    visible under the same names on all nodes.
+    """
+    ray = _ray()
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    try:
+        task = ray.remote(num_cpus=settings.threads, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
+        tasks = {task.remote(folder, settings, item): item for item in items}
+        while tasks:
+            ready, _ = ray.wait(list(tasks))
+            for done in ready:
+                yield _outcome(ray, done, folder, tasks.pop(done))
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+    if not (folder.path / "run.json").is_file():
+        raise OSError(f"{folder.path} cannot be seen on all nodes of the cluster: take a shared folder for --out")
+    return restore_item(folder, settings, item)
+
+
+def _outcome(ray: Any, done: Any, folder: RunFolder, item: Item) -> Outcome:
+    """What the task returned; that its worker died again and again is the item's failure, not the run's."""
+    try:
+        return ray.get(done)
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+        told = f"its worker died {RETRIES + 1} times ({' '.join(str(error).split())[:200]})"
+        folder.note_failure(item, told)
+        return Outcome(item.key, 0.0, told)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, OSError) else error from None
+
+
+def _ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ValueError("--engine ray needs Ray: install it with `pip install 'snips[ray]'`") from error
+
+
+ENGINES: dict[str, Engine] = {"local": local, "ray": on_ray}

@@ -1,0 +1,124 @@
+"""The folder of a batch: what is fixed for the run, what is finished, what is half done, what failed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from snips.batch.items import Item
+from snips.checkpoints import SECONDS, Checkpoint
+from snips.files import check_settings, read_json, write_json
+from snips.storage import plain, versions
+
+OWN = ("items", "states", "failed", "scores.parquet", "summary.html", "run.json")  # run.json last: it marks the folder
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What is the same for all items of a run, on whatever machine: with an item's key, it decides every bit."""
+
+    seed: int
+    samples: int
+    sampler: str
+    sampler_options: dict[str, Any]  # of `sampler_settings`: nfe, preset, levels
+    prior: str | None  # None: the one that fits each item
+    chunk: int | None  # chains at a time; None: by `costs.chosen_chunk`, a matter of the image's size alone
+    threads: int
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """run.json, items/NAME with a result each, states/NAME of what is under way, failed/NAME.json."""
+
+    path: Path
+    checkpoint_seconds: float = SECONDS
+
+    def open(self, settings: RunSettings, force: bool) -> None:
+        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
+        wanted, kept = plain({**asdict(settings), "versions": versions()}), self.path / "run.json"
+        if self.path.exists() and not kept.is_file() and any(self.path.iterdir()):
+            raise ValueError(f"{self.path} holds something else: choose another folder with --out")
+        if kept.is_file() and not force:
+            check_settings(self.path, read_json(kept), wanted)
+        elif kept.is_file():
+            self._clear()
+        for name in ("items", "states", "failed"):
+            (self.path / name).mkdir(parents=True, exist_ok=True)
+        write_json(kept, wanted)
+
+    def recorded(self) -> dict[str, Any]:
+        """What run.json says; empty where no run has begun."""
+        file = self.path / "run.json"
+        return read_json(file) if file.is_file() else {}
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One run at a time; the system opens the lock when a process dies, however it does."""
+        try:
+            import fcntl
+        except ImportError:  # not on Windows
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise ValueError(f"another run is at work in {self.path}: wait for it, or choose another folder") from error
+        finally:
+            os.close(handle)
+
+    def place(self, item: Item) -> Path:
+        return self.path / "items" / item.name
+
+    def result(self, item: Item) -> dict[str, Any] | None:
+        """What result.json says of a finished item."""
+        file = self.place(item) / "result.json"
+        return read_json(file) if file.is_file() else None
+
+    def is_finished(self, item: Item) -> bool:
+        """Whether the item has its result. That of another measurement with the same key is not overwritten."""
+        result = self.result(item)
+        if result is None:
+            return False
+        if result["settings"].get("item", {}).get("digest") != item.digest():
+            raise ValueError(
+                f"{self.place(item)} was restored from another file or with other options than {item.key} has now: "
+                "choose another folder with --out, or begin again with --force"
+            )
+        return True
+
+    def checkpoint(self, item: Item, digest: str) -> Checkpoint:
+        """The state of an item that is under way; that of a changed one has another name."""
+        return Checkpoint(self.path / "states" / item.name / f"{digest[:16]}.safetensors", self.checkpoint_seconds)
+
+    def note_failure(self, item: Item, error: str) -> None:
+        write_json(self._failure(item), {"key": item.key, "error": error})
+
+    def failure(self, item: Item) -> str | None:
+        file = self._failure(item)
+        return read_json(file)["error"] if file.is_file() else None
+
+    def forget_failure(self, item: Item) -> None:
+        self._failure(item).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what dead processes left half-written; only while nobody works here."""
+        patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
+        for left in (path for pattern in patterns for path in self.path.glob(pattern)):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
+    def _failure(self, item: Item) -> Path:
+        return self.path / "failed" / f"{item.name}.json"
+
+    def _clear(self) -> None:
+        for name in OWN:
+            path = self.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

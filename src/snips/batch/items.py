@@ -1,0 +1,106 @@
+"""What a batch consists of: items with a key that stays the same wherever and whenever they are restored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snips.batch import stacks
+from snips.names import unknown_name
+from snips.streams import checked_seed
+
+# What may be said of an item: as the options of `snips restore`, without the dashes.
+FILE_COLUMNS = ("file", "mask", "kernel", "matrix", "truth")
+COLUMNS = (*FILE_COLUMNS, "key", "problem", "sigma", "factor", "shape", "range")
+OPTION = "option."  # option.NAME is an option of the problem
+OWN = "_"  # columns of the user's own begin with it
+LONGEST_NAME = 80  # characters of a key that a folder's name shows
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One measurement: its key, and what was said of it, by column."""
+
+    key: str
+    row: dict[str, Any]  # files as absolute paths; `dataset` and `index` where the file holds many
+
+    @property
+    def name(self) -> str:
+        """The key as a folder's name; with a part of its hash where it must be changed for that."""
+        if PLAIN_NAME.fullmatch(self.key) and len(self.key) <= LONGEST_NAME:
+            return self.key
+        readable = re.sub(r"[^A-Za-z0-9._-]+", "_", self.key).lstrip("._-")[-LONGEST_NAME:]
+        return f"{readable}-{hashlib.sha256(self.key.encode()).hexdigest()[:10]}"
+
+    def seed(self, run_seed: int) -> int:
+        """A matter of the run's seed and the key alone, never of order, place or time."""
+        hashed = hashlib.sha256(f"{checked_seed(run_seed)}:{self.key}".encode()).digest()
+        return int.from_bytes(hashed[:8], "big") >> 1
+
+    def digest(self) -> str:
+        """A hash of all that the result depends on; of files, their content, so that they may be moved."""
+        said = {name: value for name, value in self.row.items() if name not in FILE_COLUMNS}
+        hashed = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode())
+        for column in (name for name in FILE_COLUMNS if name in self.row):
+            hashed.update(column.encode() + self._content(column))
+        return hashed.hexdigest()
+
+    def _content(self, column: str) -> bytes:
+        if column == "file" and "index" in self.row:
+            values = stacks.read(Path(self.row["file"]), self.row["dataset"], self.row["index"])
+            return hashlib.sha256(f"{values.dtype} {values.shape}".encode() + values.tobytes()).digest()
+        path = Path(self.row[column])
+        try:
+            return _sha(path)
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _sha(path: Path) -> bytes:
+    """`hashlib.file_digest` came with Python 3.11."""
+    hashed = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            hashed.update(block)
+    return hashed.digest()
+
+
+def item_from(cells: dict[str, Any], said: dict[str, Any], base: Path) -> Item:
+    """An item from the cells of a manifest, with paths relative to it; what they leave open is as said of all."""
+    own = {name: value for name, value in cells.items() if value is not None and value != ""}
+    if "file" not in own:
+        raise ValueError(f"{base}: each row needs a file, but one has none")
+    for column in (column for column in FILE_COLUMNS if column in own):
+        own[column] = str((base / str(own[column])).resolve())
+    row = {**said, **own}
+    return Item(str(row.pop("key", cells["file"])), row)
+
+
+def check_columns(names: list[str], source: Path) -> list[str]:
+    """The columns to read. One that is not known may be a slip, and a slip may be a wrong picture: it is refused."""
+    for name in names:
+        if name not in COLUMNS and not name.startswith((OPTION, OWN)):
+            hint = f"{unknown_name('column', name, list(COLUMNS))}, or {OPTION}NAME; begin your own with {OWN}"
+            raise ValueError(f"{source}: {hint}")
+    if "file" not in names:
+        raise ValueError(f"{source} has no column `file`: it must name the measurements")
+    return [name for name in names if not name.startswith(OWN)]
+
+
+def checked_items(items: list[Item], source: Path) -> list[Item]:
+    """Items whose folders differ, also where a disk does not tell capitals from small letters."""
+    if not items:
+        raise ValueError(f"{source} holds no measurements")
+    seen: dict[str, str] = {}
+    for item in items:
+        other = seen.setdefault(item.name.casefold(), item.key)
+        if other is not item.key:
+            raise ValueError(
+                f"{source}: the keys {other!r} and {item.key!r} are the same: tell them apart by a column key"
+            )
+    return items

@@ -1,0 +1,59 @@
+"""A batch from its items to its table: what is finished stays, what is half done goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from snips.batch.engines import ENGINES
+from snips.batch.folders import RunFolder, RunSettings
+from snips.batch.items import Item
+from snips.batch.scores import Scores, write_table
+from snips.batch.summary import write_summary
+from snips.batch.work import Outcome
+from snips.names import unknown_name
+
+Progress = Callable[["Standing", Outcome | None], None]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is."""
+
+    total: int
+    before: int  # were finished when it began
+    done: int  # since then, the failed ones with them
+    failed: int
+
+
+def run_batch(
+    items: Sequence[Item],
+    folder: RunFolder,
+    settings: RunSettings,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    force: bool = False,
+    progress: Progress = lambda standing, outcome: None,
+) -> Scores:
+    """Restore all items that have no result yet, then write scores.parquet and summary.html -> the scores.
+
+    The same call again, after whatever ended the first, leads to the same bits as one call that was never stopped.
+    """
+    if engine not in ENGINES:
+        raise ValueError(unknown_name("engine", engine, list(ENGINES)))
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        folder.open(settings, force)
+        folder.sweep()
+        pending = [item for item in items if not folder.is_finished(item)]
+        standing = Standing(len(items), len(items) - len(pending), 0, 0)
+        progress(standing, None)
+        for outcome in ENGINES[engine](folder, settings, pending, address):
+            failed = standing.failed + (outcome.error is not None)
+            standing = Standing(standing.total, standing.before, standing.done + 1, failed)
+            progress(standing, outcome)
+        scores = Scores.of(folder, items)
+        write_table(scores, folder.path / "scores.parquet")
+        write_summary(scores, folder)
+        return scores

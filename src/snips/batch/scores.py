@@ -1,0 +1,92 @@
+"""All scores of a batch in one table, a row for each item: read again from the results on the disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snips.batch import stacks
+from snips.batch.folders import RunFolder
+from snips.batch.items import Item
+from snips.files import new_file
+
+FAITHFULNESS = ("residual_std", "std_ratio", "p_value", "rho_x", "rho_y", "faithful")
+# Lists have an entry for each sample. The types are Arrow's.
+COLUMNS: dict[str, str] = {
+    "key": "string",
+    "folder": "string",
+    "error": "string",
+    "problem": "string",
+    "sigma_0": "float64",
+    "prior": "string",
+    "seed": "int64",
+    "seconds": "float64",
+    "psnr_mean": "float64",
+    "ssim_mean": "float64",
+    "psnr": "floats",
+    "ssim": "floats",
+    **{name: "bools" if name == "faithful" else "floats" for name in FAITHFULNESS},
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The rows of the table, in the order of the items."""
+
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, folder: RunFolder, items: Sequence[Item]) -> Scores:
+        return cls([_row(folder, item) for item in items])
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row["error"] is not None]
+
+    def mean(self, name: str) -> float | None:
+        """The mean of a column, over all items and samples that have it."""
+        found = [number for row in self.rows for number in _numbers(row[name])]
+        return math.fsum(found) / len(found) if found else None
+
+
+def _numbers(value: Any) -> list[float]:
+    values = value if isinstance(value, list) else [value]
+    return [float(number) for number in values if number is not None]
+
+
+def _row(folder: RunFolder, item: Item) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"key": item.key}
+    result = folder.result(item)
+    if result is None:
+        return row | {"error": folder.failure(item) or "not restored yet"}
+    settings, recipe = result["settings"], result["operator"]
+    row |= {"folder": f"items/{item.name}", "sigma_0": result["sigma_0"]}
+    row |= {name: settings[name] for name in ("prior", "seed", "seconds")}
+    row["problem"] = None if recipe is None else recipe["problem"]
+    for name in ("psnr", "ssim"):
+        if result[name] is not None:
+            row |= {name: _samples(result[name]["samples"]), f"{name}_mean": result[name]["mean"][0]}
+    return row | {name: _samples(result["faithfulness"][name]) for name in FAITHFULNESS}
+
+
+def _samples(values: list[list[Any]] | None) -> list[Any] | None:
+    """(K, 1) -> K: an item is one image."""
+    return None if values is None else [value[0] for value in values]
+
+
+def write_table(scores: Scores, path: Path) -> None:
+    arrow = stacks.optional("pyarrow", "the table of scores")
+    parquet = stacks.optional("pyarrow.parquet", "the table of scores")
+    types = {
+        "string": arrow.string(),
+        "float64": arrow.float64(),
+        "int64": arrow.int64(),
+        "floats": arrow.list_(arrow.float64()),
+        "bools": arrow.list_(arrow.bool_()),
+    }
+    schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    with new_file(path) as work:
+        parquet.write_table(arrow.Table.from_pylist(scores.rows, schema=schema), work)

@@ -1,0 +1,188 @@
+"""One item from file to result. Everything a worker does, and what it keeps for the next item."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from snips import costs
+from snips.batch import stacks
+from snips.batch.folders import RunFolder, RunSettings
+from snips.batch.items import OPTION, Item
+from snips.checkpoints import fingerprint_of
+from snips.images import load_image
+from snips.noise import estimate_noise
+from snips.operators import LinearOperator
+from snips.photo_problems import AUTO, PhotoProblem, pose, simulate
+from snips.photos import as_photo, checked_range
+from snips.posing import (
+    DEFAULT_SIGMA,
+    file_options,
+    option_value,
+    posed_problem,
+    problem_name,
+    read_numbers,
+    sigma_from,
+)
+from snips.priors import Prior
+from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
+from snips.problems import InverseProblem, make_operator
+from snips.restoration import Restoration, restore
+from snips.sampler_settings import sampler_settings
+from snips.storage import plain
+
+Kept = TypeVar("Kept")
+MOST_KEPT = 8  # operators, and priors, that a worker keeps
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an item ended."""
+
+    key: str
+    seconds: float
+    error: str | None = None
+
+
+class Workshop:
+    """Operators and priors that were used last: loaded once, not for each item."""
+
+    def __init__(self) -> None:
+        self.operators: OrderedDict[Any, LinearOperator] = OrderedDict()
+        self.priors: OrderedDict[Any, Prior] = OrderedDict()
+
+    def operator(self, name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
+        """`make_operator`, remembered."""
+        arrays = {key: value for key, value in options.items() if isinstance(value, Tensor)}
+        others = plain({key: value for key, value in options.items() if key not in arrays})
+        key = fingerprint_of({"name": name, "shape": list(image_shape), "options": others}, arrays)
+        return _kept(self.operators, key, lambda: make_operator(name, image_shape, **options))
+
+    def prior(self, name: str | None, image_shape: tuple[int, int, int]) -> Prior:
+        """`prior_for`, remembered."""
+        name = choose_prior(image_shape).name if name is None else name
+        key = (name, image_shape if name == GAUSSIAN else image_shape[0])
+        return _kept(self.priors, key, lambda: prior_for(name, image_shape))
+
+
+def _kept(kept: OrderedDict[Any, Kept], key: Any, make: Callable[[], Kept]) -> Kept:
+    value = kept.pop(key) if key in kept else make()
+    kept[key] = value
+    while len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
+    return value
+
+
+@cache
+def workshop() -> Workshop:
+    """The one of this process."""
+    return Workshop()
+
+
+def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+    """Restore an item, or go on with it, and write its result.
+
+    What is wrong with the item is its outcome, and the others go on; a disk that does not take the result ends the run.
+    """
+    started = time.perf_counter()
+    torch.set_num_threads(settings.threads)
+    try:
+        result, checkpoint = _restored(folder, settings, item)
+    except (ValueError, RuntimeError, MemoryError) as error:
+        folder.note_failure(item, f"{' '.join(str(error).split()) or type(error).__name__}")
+        return Outcome(item.key, time.perf_counter() - started, str(error))
+    result.save(folder.place(item))
+    checkpoint.remove()
+    folder.forget_failure(item)
+    return Outcome(item.key, time.perf_counter() - started)
+
+
+def _restored(folder: RunFolder, settings: RunSettings, item: Item):
+    digest, seed = item.digest(), item.seed(settings.seed)
+    posed = posed_item(item, seed, workshop())
+    shape = posed.problem.operator.image_shape
+    options = sampler_settings(settings.sampler, **settings.sampler_options)
+    options["chunk"] = costs.chosen_chunk(shape) if settings.chunk is None else settings.chunk
+    checkpoint = folder.checkpoint(item, digest)
+    result = restore(
+        posed.problem,
+        workshop().prior(settings.prior, shape),
+        sampler=settings.sampler,
+        samples=settings.samples,
+        seed=seed,
+        checkpoint=checkpoint,
+        **options,
+    )
+    return _with_origin(result, posed, {"key": item.key, "digest": digest}), checkpoint
+
+
+def _with_origin(result: Restoration, posed: PhotoProblem, item: dict[str, str]) -> Restoration:
+    origin: dict[str, Any] = {"item": item, "notes": list(posed.notes)}
+    origin |= {"noise": str(posed.noise)} if posed.noise else {}
+    return replace(result, settings={**result.settings, **origin}, alpha=posed.alpha)
+
+
+def posed_item(item: Item, seed: int, shop: Workshop) -> PhotoProblem:
+    """The problem that an item's row describes; a file that cannot be read is bad input."""
+    row = item.row
+    try:
+        posed = _from_stack(row, seed, shop) if "index" in row else _from_file(row, seed, shop)
+        if "truth" not in row:
+            return posed
+        return replace(posed, problem=replace(posed.problem, truth=load_image(row["truth"]).to(posed.problem.y)))
+    except OSError as error:
+        raise ValueError(f"{row['file']}: {error}") from error
+
+
+def _from_file(row: dict[str, Any], seed: int, shop: Workshop) -> PhotoProblem:
+    return posed_problem(
+        Path(row["file"]),
+        row.get("problem"),
+        sigma_from(row.get("sigma")),
+        bool(row.get("simulate")),
+        seed,
+        _options(row),
+        _range(row),
+        row.get("shape"),
+        shop.operator,
+    )
+
+
+def _from_stack(row: dict[str, Any], seed: int, shop: Workshop) -> PhotoProblem:
+    """A slice of an array: in the shape of the problem's measurement where the image's is said, else as a picture."""
+    values = stacks.read(Path(row["file"]), row["dataset"], row["index"])
+    options, sigma = _options(row), sigma_from(row.get("sigma"))
+    name = problem_name(row.get("problem"), options)
+    shape = None if row.get("shape") is None else read_numbers("--shape", row["shape"], 3, int)
+    if shape is not None and values.dtype.kind == "f":
+        operator = shop.operator(name, shape, **options)
+        if values.shape == operator.measurement_shape:
+            return _measured(operator, torch.from_numpy(values.copy())[None], sigma)
+    photo = as_photo(values, _range(row))
+    if row.get("simulate"):
+        return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, shop.operator)
+    return pose(photo, name, AUTO if sigma is None else sigma, options, shape, shop.operator)
+
+
+def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None) -> PhotoProblem:
+    noise = estimate_noise(operator, y) if sigma is None or isinstance(sigma, str) else None
+    return PhotoProblem(InverseProblem(operator, y, noise.sigma_0 if noise else float(sigma or 0)), noise=noise)
+
+
+def _options(row: dict[str, Any]) -> dict[str, Any]:
+    paths = {name: None if row.get(name) is None else Path(row[name]) for name in ("mask", "kernel", "matrix")}
+    factor = None if row.get("factor") is None else int(row["factor"])
+    own = {name.removeprefix(OPTION): option_value(value) for name, value in row.items() if name.startswith(OPTION)}
+    return own | file_options(paths["mask"], paths["kernel"], factor, paths["matrix"])
+
+
+def _range(row: dict[str, Any]) -> tuple[float, float] | None:
+    return None if row.get("range") is None else checked_range(*read_numbers("--range", row["range"], 2, float))

@@ -1,0 +1,148 @@
+"""Command: batch."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
+from snips.batch.runs import Standing
+from snips.batch.scores import Scores
+from snips.batch.work import Outcome
+from snips.checkpoints import SECONDS
+from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, one_line, say
+from snips.cli.problem_options import (
+    FactorOption,
+    KernelOption,
+    MaskOption,
+    MatrixOption,
+    OptionOption,
+    ProblemOption,
+    RangeOption,
+    read_options,
+    read_range,
+    read_sigma,
+)
+from snips.costs import duration
+from snips.sampler_settings import sampler_settings
+from snips.samplers import PRESETS
+from snips.samplers.base import check_count
+from snips.streams import checked_seed
+
+LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
+
+
+@app.command()
+def batch(
+    source: Annotated[Path, typer.Argument(help="A folder, a .csv or .parquet manifest, a .zarr or .h5 array.")],
+    output: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
+    problem: ProblemOption = None,
+    sigma: Annotated[str | None, typer.Option("--sigma", "-s", help="The noise, or `auto` (default).")] = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="The images are clean: degrade them first.")] = False,
+    prior: Annotated[str | None, typer.Option(help="As in `snips restore`; the fitting one unless given.")] = None,
+    samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw of each.")] = 8,
+    sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
+    nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
+    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
+    levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
+    mask: MaskOption = None,
+    kernel: KernelOption = None,
+    factor: FactorOption = None,
+    matrix: MatrixOption = None,
+    shape: Annotated[str | None, typer.Option(help="C,H,W of the images, where y leaves it open.")] = None,
+    values: RangeOption = None,
+    option: OptionOption = None,
+    dataset: Annotated[str | None, typer.Option(help="Which array of a .zarr or .h5 file.")] = None,
+    chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads for each item; fixed for the run.")] = None,
+    engine: Annotated[
+        str, typer.Option(help="`local`, or `ray`: on a cluster, or all cores of this machine.")
+    ] = "local",
+    address: Annotated[str | None, typer.Option(help="ray: of an existing cluster; else one is started here.")] = None,
+    checkpoint: Annotated[float, typer.Option(min=0, help="Seconds between two states on the disk.")] = SECONDS,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore every measurement of a folder, a manifest or an array. Stopped in whatever way, the same command goes on.
+
+    Examples:
+
+    `snips batch measurements --problem sr4 --sigma 0.05 --out restored`
+
+    `snips batch manifest.csv --engine ray --out restored`
+    """
+    read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
+    read_sigma(sigma)
+    read_range(values)
+    stacks.optional("pyarrow", "the table of scores")
+    said = {"problem": problem, "sigma": sigma, "simulate": simulate or None, "mask": mask, "kernel": kernel}
+    said |= {"factor": factor, "matrix": matrix, "shape": shape, "range": values}
+    said |= {f"option.{name}": value for name, value in read_options(option, None, None, None, None).items()}
+    folder = RunFolder(output, checkpoint)
+    chosen: dict[str, Any] = {"nfe": nfe, "preset": preset, "levels": levels}
+    sampler_settings(sampler, **chosen)
+    check_count("samples", samples)
+    check_count("chunk", 1 if chunk is None else chunk)
+    recorded = {} if force else folder.recorded()
+    fixed = int(threads or recorded.get("threads", torch.get_num_threads()))
+    settings = RunSettings(checked_seed(seed), samples, sampler, chosen, prior, chunk, fixed)
+    items = read_items(
+        source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
+    )
+    with _Watch(quiet=as_json) as watch:
+        scores = run_batch(items, folder, settings, engine=engine, address=address, force=force, progress=watch.update)
+    _report(scores, output, as_json)
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
+
+
+class _Watch:
+    """Items done, their rate and the time left: a bar on a terminal, elsewhere now and then a line."""
+
+    def __init__(self, quiet: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.progress = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+        self.task, self.lines = self.progress.add_task("restoring", total=None), not (quiet or err.is_terminal)
+        self.started, self.told, self.quiet = time.monotonic(), 0.0, quiet
+
+    def __enter__(self) -> _Watch:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def update(self, standing: Standing, outcome: Outcome | None) -> None:
+        if outcome is not None and outcome.error is not None and not self.quiet:
+            one_line(f"{outcome.key}: {outcome.error}")
+        done, seconds = standing.before + standing.done, time.monotonic() - self.started
+        rate = f"{60 * standing.done / seconds:.3g} a minute" if standing.done else "restoring"
+        self.progress.update(self.task, completed=done, total=standing.total, description=rate)
+        if self.lines and (time.monotonic() - self.told > LINE_SECONDS or done == standing.total):
+            self.told = time.monotonic()
+            left = duration(seconds / standing.done * (standing.total - done)) if standing.done else "an unknown time"
+            err.print(
+                f"{done} of {standing.total}, {standing.failed} failed, {rate}, {left} left",
+                markup=False, highlight=False, soft_wrap=True,
+            )  # fmt: skip
+
+
+def _report(scores: Scores, output: Path, as_json: bool) -> None:
+    """Exit code 1 where items failed: the others have their results."""
+    failed = len(scores.failed)
+    if as_json:
+        print(json.dumps({"folder": str(output), "items": len(scores.rows), "failed": failed}))
+    else:
+        say(f"{len(scores.rows) - failed} of {len(scores.rows)} restored, {failed} failed")
+        say(f"{output}: summary.html shows all; scores.parquet has the figures, items/ the results")
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""From files and what was said about them to a problem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from snips import measurements
+from snips.noise import estimate_noise
+from snips.photo_problems import AUTO, PhotoProblem, pose, simulate
+from snips.photos import ValueRange, load_photo
+from snips.problems import Build, make_operator
+
+DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+
+# An option from a file names its problem, so that --problem may be left out.
+IMPLIED = {"mask": "inpaint", "kernel": "deblur_kernel", "factor": "sr", "matrix": "matrix"}
+
+
+def file_options(mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None) -> dict[str, Any]:
+    """The options of a problem that have a name of their own; arrays from files."""
+    options: dict[str, Any] = {}
+    if mask is not None:
+        options["mask"] = measurements.load_array(mask) >= 0.5
+    if kernel is not None:
+        options["kernel"] = _read_kernel(kernel)
+    if factor is not None:
+        options["factor"] = factor
+    if matrix is not None:
+        options["matrix"] = measurements.load_array(matrix)
+    return options
+
+
+def _read_kernel(path: Path) -> Tensor:
+    """Weights that sum to 1, so that the blur keeps the brightness."""
+    weights = measurements.load_array(path)
+    total = weights.sum()
+    if abs(total) <= 1e-6 * weights.abs().sum():
+        raise ValueError(
+            f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
+        )
+    return weights / total
+
+
+def option_value(text: Any) -> Any:
+    """The value as JSON where it is, else as it is."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError:
+        return text
+
+
+def problem_name(given: str | None, options: dict[str, Any]) -> str:
+    """As given, or as implied by --mask, --kernel, --factor or --matrix."""
+    implied = [name for option, name in IMPLIED.items() if option in options]
+    return given or (implied[0] if implied else DEFAULT_PROBLEM)
+
+
+def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, ...]:
+    """A list such as 3,64,64."""
+    try:
+        numbers = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count:
+        raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
+    return numbers
+
+
+def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda _: False) -> float | str | None:
+    """A number in units of pixels in [0, 1], or "auto". `confirm` is asked about one that is meant for 0 to 255."""
+    if text is None or (isinstance(text, str) and text.strip().lower() == AUTO):
+        return text and AUTO
+    try:
+        sigma = float(text)
+    except ValueError:
+        raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
+    if not 1 < sigma <= 255:
+        return sigma
+    meant = sigma / 255
+    told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
+    if confirm(f"{told}. Is it meant for 0 to 255, that is {meant:.4g}?"):
+        return meant
+    raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
+
+
+def posed_problem(
+    file: Path,
+    problem: str | None,
+    sigma: float | str | None,
+    simulated: bool,
+    seed: int,
+    options: dict[str, Any],
+    values: ValueRange | None,
+    shape: str | None,
+    build: Build = make_operator,
+) -> PhotoProblem:
+    """The file as a stored measurement, as y, or as the truth."""
+    if measurements.is_measurement(file):
+        if problem is not None or options or simulated or values is not None or shape is not None:
+            raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
+        return _stored(file, sigma, build)
+    name = problem_name(problem, options)
+    if name == "matrix" and values is None and file.suffix.lower() in (".npy", ".npz"):
+        values = (0.0, 1.0)  # what a matrix measures has a scale of its own
+    photo = load_photo(file, values)
+    if simulated:
+        return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
+    wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
+    return pose(photo, name, AUTO if sigma is None else sigma, options, wanted, build)
+
+
+def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem:
+    """A measurement with the noise that it states, or with another."""
+    problem = measurements.load_measurement(file, build)
+    if sigma is None:
+        return PhotoProblem(problem)
+    noise = estimate_noise(problem.operator, problem.y) if isinstance(sigma, str) else None
+    known = noise.sigma_0 if noise is not None else sigma
+    return PhotoProblem(replace(problem, sigma_0=known), noise=noise)

@@ -1,0 +1,28 @@
+"""A sampler's options from the few that people choose by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from snips.names import unknown_name
+from snips.restoration import SAMPLERS
+from snips.samplers import PRESETS
+from snips.schedules import check_calls, geometric
+
+
+def sampler_settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
+    """The sampler's options, checked before anything is said or computed."""
+    if sampler not in SAMPLERS:
+        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    if sampler != "fast":
+        return _langevin_options(preset, levels)
+    check_calls(nfe)
+    return {"nfe": nfe}
+
+
+def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise ValueError(unknown_name("preset", name, list(PRESETS)))
+    preset = PRESETS[name]
+    options = preset.options()
+    return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}

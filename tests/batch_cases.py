@@ -1,0 +1,67 @@
+"""Small batches for the tests: tiny images, a Gaussian prior, two samples in two chunks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from snips.batch import Item, RunFolder, RunSettings, read_items, run_batch
+
+SETTINGS = RunSettings(
+    seed=3, samples=3, sampler="fast", sampler_options={"nfe": 12, "preset": "celeba", "levels": None},
+    prior="gaussian", chunk=2, threads=1,
+)  # fmt: skip
+
+
+def pictures(folder: Path, count: int = 3) -> Path:
+    folder.mkdir(parents=True)
+    for index in range(count):
+        values = np.random.default_rng(index).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(values).save(folder / f"picture_{index}.png")
+    return folder
+
+
+def items_of(source: Path, out: Path, **said: object) -> list[Item]:
+    return read_items(source, {"problem": "sr2", "sigma": 0.1, **said}, out)
+
+
+def run(source: Path, out: Path, **options) -> list[dict]:
+    """A run that writes its state after each step."""
+    return run_batch(items_of(source, out), RunFolder(out, checkpoint_seconds=0), SETTINGS, **options).rows
+
+
+def tensors(out: Path) -> dict[str, torch.Tensor]:
+    """All tensors of all results."""
+    files = sorted((out / "items").glob("*/samples.safetensors"))
+    return {f"{f.parent.name}/{name}": value for f in files for name, value in load_file(f).items()}
+
+
+def assert_same_bits(one: Path, other: Path) -> None:
+    a, b = tensors(one), tensors(other)
+    assert a.keys() == b.keys()
+    assert a
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def killed_after(seconds: float, work: Callable[[], object]) -> bool:
+    """Run in a child process that is killed without warning; whether it was still running then."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the run failed by itself"
+    return os.WIFSIGNALED(status)

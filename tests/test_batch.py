@@ -1,0 +1,224 @@
+"""Batches: items from all sources, results that depend on the item alone, one table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import zarr
+from typer.testing import CliRunner
+
+from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run, tensors
+from snips import Restoration
+from snips.batch import Item, RunFolder, read_items, run_batch
+from snips.batch.work import Workshop
+from snips.cli import app
+
+
+@pytest.fixture
+def source(tmp_path):
+    return pictures(tmp_path / "in")
+
+
+def test_an_item_does_not_depend_on_the_others(source, tmp_path):
+    run(source, tmp_path / "all")
+    first = items_of(source, tmp_path)[:1]
+    run_batch(first, RunFolder(tmp_path / "one"), SETTINGS)
+    one, everything = tensors(tmp_path / "one"), tensors(tmp_path / "all")
+    assert len(one) < len(everything)
+    assert all(torch.equal(value, everything[name]) for name, value in one.items())
+
+
+def test_results_tell_everything(source, tmp_path):
+    rows = run(source, tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "scores.parquet").to_pylist()
+    assert table == rows
+    assert [row["key"] for row in table] == ["picture_0.png", "picture_1.png", "picture_2.png"]
+    result = Restoration.load(tmp_path / "out" / table[0]["folder"])
+    assert result.samples.shape == (3, 1, 3, 16, 16)
+    stored = tensors(tmp_path / "out")
+    assert torch.equal(stored["picture_0.png/mean"], result.mean)
+    assert torch.equal(stored["picture_0.png/std"], result.std)
+    residual = result.faithfulness().residual_std
+    assert table[0]["residual_std"] == residual[:, 0].tolist()
+    page = (tmp_path / "out" / "summary.html").read_text()
+    assert page.count("/report.html") == 6
+    assert not list((tmp_path / "out" / "states").iterdir())
+
+
+def test_seeds_differ_by_item_and_run():
+    seeds = {Item(key, {}).seed(seed) for key in ("a", "b") for seed in (0, 1)}
+    assert len(seeds) == 4
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert Item("a", {"file": "x"}).seed(0) == Item("a", {"file": "y"}).seed(0)
+
+
+def test_bad_items_fail_alone(source, tmp_path):
+    (source / "bad.png").write_bytes(b"nothing")
+    rows = run(source, tmp_path / "out")
+    assert [row["error"] is None for row in rows] == [False, True, True, True]
+    assert "bad.png" in rows[0]["error"]
+    pictures(tmp_path / "new", 1)
+    (tmp_path / "new" / "picture_0.png").rename(source / "bad.png")
+    rows = run(source, tmp_path / "out")
+    assert all(row["error"] is None for row in rows)
+    assert not list((tmp_path / "out" / "failed").iterdir())
+
+
+def test_finished_items_are_not_repeated(source, tmp_path):
+    run(source, tmp_path / "out")
+    before = {f: f.stat().st_mtime_ns for f in (tmp_path / "out" / "items").rglob("*")}
+    seen = []
+    run(source, tmp_path / "out", progress=lambda standing, outcome: seen.append((standing.before, outcome)))
+    assert seen == [(3, None)]
+    assert before == {f: f.stat().st_mtime_ns for f in (tmp_path / "out" / "items").rglob("*")}
+
+
+def test_another_measurement_under_the_same_key_is_refused(source, tmp_path):
+    run(source, tmp_path / "out")
+    (source / "picture_0.png").write_bytes((source / "picture_1.png").read_bytes())
+    with pytest.raises(ValueError, match="another file"):
+        run(source, tmp_path / "out")
+    rows = run(source, tmp_path / "out", force=True)
+    assert all(row["error"] is None for row in rows)
+
+
+@pytest.mark.parametrize("change", [{"seed": 4}, {"chunk": 1}, {"threads": 2}, {"samples": 2}])
+def test_a_run_goes_on_with_its_own_settings_only(change, source, tmp_path):
+    run(source, tmp_path / "out")
+    with pytest.raises(ValueError, match=f"other settings \\({next(iter(change))} differ"):
+        run_batch(items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out"), replace(SETTINGS, **change))
+
+
+def test_one_run_at_a_time(source, tmp_path):
+    folder = RunFolder(tmp_path / "out")
+    folder.path.mkdir()
+    with folder.locked(), pytest.raises(ValueError, match="another run"):
+        run(source, tmp_path / "out")
+
+
+def test_a_folder_of_something_else_is_left_alone(source, tmp_path):
+    with pytest.raises(ValueError, match="something else"):
+        run(source, source, force=True)
+    assert len(list(source.iterdir())) == 3
+
+
+def test_csv_and_parquet_say_the_same(source, tmp_path):
+    rows = [
+        {"file": "in/picture_0.png", "key": "a", "problem": "denoise", "sigma": 0.2, "_patient": "x"},
+        {"file": "in/picture_1.png", "key": "b/c", "problem": None, "sigma": None, "_patient": "y"},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "list.parquet")
+    lines = ["file,key,problem,sigma,_patient"]
+    lines += [",".join("" if value is None else str(value) for value in row.values()) for row in rows]
+    (tmp_path / "list.csv").write_text("\n".join(lines))
+    for kind in ("csv", "parquet"):
+        table = run(tmp_path / f"list.{kind}", tmp_path / kind)
+        assert [(row["key"], row["problem"], row["sigma_0"]) for row in table] == [
+            ("a", "denoise", 0.2),
+            ("b/c", "sr2", 0.1),
+        ]
+    assert_same_bits(tmp_path / "csv", tmp_path / "parquet")
+
+
+def test_masks_options_and_truth_by_row(source, tmp_path):
+    np.save(tmp_path / "mask.npy", np.eye(8))
+    (tmp_path / "list.csv").write_text(
+        "file,key,mask,problem,option.width,truth\n"
+        "in/picture_0.png,masked,mask.npy,inpaint,,in/picture_0.png\n"
+        "in/picture_1.png,blurred,,deblur_uniform,3,\n"
+    )
+    masked, blurred = run(tmp_path / "list.csv", tmp_path / "out")
+    assert masked["error"] is None
+    assert blurred["error"] is None
+    assert len(masked["psnr"]) == 3
+    assert blurred["psnr"] is None
+    assert Restoration.load(tmp_path / "out" / masked["folder"]).problem.y.shape == (1, 3, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("file,sigme\na.png,1", "did you mean sigma"),
+        ("name\na.png", "unknown column 'name'"),
+        ("problem\nsr2", "no column `file`"),
+        ("file\na.png\na.png", "same"),
+        ("file,key\na.png,A\nb.png,a", "same"),
+        ("file,sigma\na.png,1,2", "more cells"),
+        ("file\n", "no measurements"),
+    ],
+)
+def test_bad_manifests(text, message, tmp_path):
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_items(tmp_path / "list.csv", {}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["h5", "zarr"])
+def test_stacks_are_pictures_or_measurements(kind, tmp_path):
+    values = np.random.default_rng(0).random((2, 3, 16), dtype=np.float32)
+    path = tmp_path / f"stack.{kind}"
+    if kind == "h5":
+        with h5py.File(path, "w") as file:
+            file["y"] = values
+            file["group/pixels"] = values.reshape(2, 3, 2, 8)
+    else:
+        group = zarr.open_group(str(path), mode="w")
+        group.create_array("y", data=values)
+        group.create_array("group/pixels", data=values.reshape(2, 3, 2, 8))
+    with pytest.raises(ValueError, match="--dataset"):
+        read_items(path, {}, tmp_path)
+    said = {"problem": "cs4", "sigma": 0.1, "shape": "3,8,8"}
+    for name, more in (("y", said), ("group/pixels", {"problem": "denoise", "sigma": 0.1})):
+        items = read_items(path, more, tmp_path, name)
+        assert [item.key for item in items] == ["000000", "000001"]
+        out = tmp_path / name.replace("/", "_")
+        scores = run_batch(items, RunFolder(out), SETTINGS)
+        assert not scores.failed, scores.failed
+        y = tensors(out)["000001/y"]
+        assert torch.equal(y.flatten(), torch.from_numpy(values[1]).flatten())
+
+
+def test_results_in_the_source_are_no_items(source):
+    run(source, source / "out")
+    assert len(items_of(source, source / "out")) == 3
+
+
+def test_operators_and_priors_are_made_once():
+    shop, matrix = Workshop(), torch.eye(16)
+    first = shop.operator("matrix", (1, 4, 4), matrix=matrix)
+    assert shop.operator("matrix", (1, 4, 4), matrix=matrix.clone()) is first
+    assert shop.operator("matrix", (1, 4, 4), matrix=2 * matrix) is not first
+    assert shop.prior("gaussian", (1, 4, 4)) is shop.prior("gaussian", (1, 4, 4))
+    assert shop.prior("gaussian", (1, 4, 4)) is not shop.prior("gaussian", (1, 4, 8))
+
+
+def test_names_of_folders():
+    names = [Item(key, {}).name for key in ("a.png", "b/a.png", "b_a.png", "../x", "é" * 300, "", ".hidden")]
+    assert names[0] == "a.png"
+    assert len(set(names)) == len(names)
+    assert all(len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
+
+
+def test_command(source, tmp_path):
+    def typed(*more):
+        arguments = ["batch", source, "--out", tmp_path / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
+        return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
+
+    result = typed("--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"folder": str(tmp_path / "out"), "items": 3, "failed": 0}
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["threads"] == torch.get_num_threads()
+    other = typed("--seed", "1")
+    assert other.exit_code == 2
+    assert len(other.stderr.strip().splitlines()) == 1
+    (source / "bad.png").write_bytes(b"nothing")
+    worse = typed()
+    assert worse.exit_code == 1
+    assert "3 of 4 restored, 1 failed" in worse.stdout

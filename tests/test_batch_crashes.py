@@ -1,0 +1,157 @@
+"""A batch that is killed, has no room or may not write: nothing is lost, and the results are those of a calm run."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batch_cases import assert_same_bits, killed_after, pictures, run
+from snips import files
+
+FEW, MANY = 6, 60
+
+
+@pytest.fixture
+def source(tmp_path):
+    return pictures(tmp_path / "in")
+
+
+def killed_runs(source: Path, tmp_path: Path, kills: int, seed: int) -> None:
+    """Kill a run at random moments, beginning anew when it gets through, until it was killed often enough."""
+    started = time.monotonic()
+    run(source, tmp_path / "calm")
+    whole = time.monotonic() - started
+    random, killed, out = np.random.default_rng(seed), 0, 0
+    while killed < kills:
+        folder = tmp_path / f"killed_{out}"
+        if killed_after(whole * random.uniform(0.02, 0.6), lambda folder=folder: run(source, folder)):
+            killed += 1
+        else:
+            check(source, folder, tmp_path)
+            out += 1
+    check(source, tmp_path / f"killed_{out}", tmp_path)
+
+
+def check(source: Path, folder: Path, tmp_path: Path) -> None:
+    rows = run(source, folder)
+    assert all(row["error"] is None for row in rows)
+    assert_same_bits(tmp_path / "calm", folder)
+    left = [path for path in folder.rglob("*") if path.name.startswith(".")]
+    assert not left
+    assert not list((folder / "states").iterdir())
+
+
+def test_a_few_kills(source, tmp_path):
+    killed_runs(source, tmp_path, FEW, seed=0)
+
+
+@pytest.mark.slow
+def test_many_kills(source, tmp_path):
+    killed_runs(source, tmp_path, MANY, seed=1)
+
+
+def test_a_killed_item_goes_on_from_its_last_step(source, tmp_path, monkeypatch):
+    """Stopped in the midst of an item, the rest of its calls are made, and no more."""
+    from snips.priors import StationaryGaussian
+
+    run(source, tmp_path / "calm")
+    denoise, calls = StationaryGaussian.denoise, []
+
+    def counted(prior, x, sigma):
+        calls.append(sigma)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return denoise(prior, x, sigma)
+
+    monkeypatch.setattr(StationaryGaussian, "denoise", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "out")
+    run(source, tmp_path / "out")
+    assert len(calls) == 1 + 3 * 2 * 12  # the interrupted call is made again: 3 items, 2 chunks, 12 calls
+    assert_same_bits(tmp_path / "calm", tmp_path / "out")
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatch):
+    """No room at each place in turn where a file is flushed; with room again, the run goes on."""
+    run(source, tmp_path / "calm")
+    flush = files.flush
+    for place in (3, 30):
+        left = [place]
+
+        def full(path, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(errno.ENOSPC, "No space left on device", str(path))
+            flush(path)
+
+        out = tmp_path / f"full_{place}"
+        monkeypatch.setattr(files, "flush", full)
+        with pytest.raises(OSError, match="No space left"):
+            run(source, out)
+        monkeypatch.setattr(files, "flush", flush)
+        check(source, out, tmp_path)
+
+
+COMMAND = """
+import sys
+from snips.cli import main
+{before}
+sys.argv = ["snips", "batch", *sys.argv[1:], "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12", "--prior", "gaussian"]
+main()
+"""
+
+
+def command(before: str, source: Path, out: Path, **options) -> subprocess.CompletedProcess:
+    arguments = [sys.executable, "-c", COMMAND.format(before=before), str(source), "--out", str(out)]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def test_files_that_must_not_grow_are_one_clear_line(source, tmp_path):
+    """A limit of the system on the size of files stops writing in its midst, as a full disk does."""
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    done = command(limit, source, tmp_path / "out")
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert not list((tmp_path / "out" / "items").iterdir())
+
+
+def as_anybody() -> None:
+    """Root may write everywhere; a process that it starts without this capability may not."""
+    drop_capability, write_everywhere = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE of Linux
+    if os.getuid() == 0 and ctypes.CDLL(None).prctl(drop_capability, write_everywhere, 0, 0, 0):
+        raise OSError("the capability cannot be dropped")
+
+
+def test_a_folder_that_cannot_be_written(source, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o555)
+    done = command("", source, tmp_path / "locked" / "out", preexec_fn=as_anybody)
+    assert done.returncode == 2, done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("snips:")]) == 1
+    assert "Traceback" not in done.stderr
+    assert not os.listdir(tmp_path / "locked")
+
+
+def test_results_that_cannot_be_written(source, tmp_path):
+    """The run's folder is there and may be read, but no more: nothing in it changes."""
+    assert command("", source, tmp_path / "out").returncode == 0
+    folders = [tmp_path / "out", *(path for path in (tmp_path / "out").rglob("*") if path.is_dir())]
+    (tmp_path / "out" / "scores.parquet").unlink()
+    for folder in folders:
+        folder.chmod(0o555)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    done = command("", source, tmp_path / "out", preexec_fn=as_anybody)
+    for folder in folders:
+        folder.chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert "Permission denied" in done.stderr.splitlines()[-1]
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
