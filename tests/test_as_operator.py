@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from scipy.sparse.linalg import LinearOperator as ScipyOperator
 
@@ -80,9 +81,39 @@ def test_pylops_keeps_the_shape_of_its_data():
     assert check_operator(H)
 
 
+@pytest.mark.parametrize(("dims", "image_shape"), [((5, 7), (1, 7, 5)), ((5, 7, 3), (3, 5, 7)), ((3, 7, 5), (3, 5, 7))])
+def test_pylops_with_axes_in_another_order(dims, image_shape):
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    with pytest.raises(ValueError, match="channels first"):
+        as_operator(pylops.FirstDerivative(dims, axis=0), image_shape)
+
+
+@pytest.mark.parametrize(("dims", "image_shape"), [((5, 7), (1, 5, 7)), ((5, 7), (3, 5, 7)), ((3, 5, 7), (3, 5, 7))])
+def test_pylops_with_the_images_axes(dims, image_shape):
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    along_columns = as_operator(pylops.FirstDerivative(dims, axis=-1, kind="forward"), image_shape)
+    ramp = torch.arange(7.0).expand(1, *image_shape)
+    assert along_columns(ramp).reshape(-1, 7)[:, :6].allclose(torch.ones(()))
+
+
+def test_sparse_tensors_stay_sparse():
+    """As a dense matrix this one would need half a terabyte."""
+    n = 512
+    places = torch.arange(n * n)
+    indices, values = torch.stack([places, places]), 2 * torch.ones(n * n)
+    identity = torch.sparse_coo_tensor(indices, values, (n * n, n * n), check_invariants=True)
+    x = torch.rand(1, 1, n, n)
+    torch.testing.assert_close(as_operator(identity, (1, n, n))(x).flatten(), 2 * x.flatten())
+    small = torch.eye(12)[:5]
+    for kind in (small.to_sparse_csr(), small.to(torch.bfloat16)):
+        torch.testing.assert_close(as_operator(kind, (1, 3, 4)).as_matrix(), small)
+
+
 def test_our_own_operators_pass_through():
     H = snips.make_operator("sr2", (3, 8, 8))
     assert as_operator(H, (3, 8, 8)) is H
+    with pytest.raises(ValueError, match="measures images"):
+        as_operator(H, (3, 8, 6))
 
 
 def decaying(m: int = 60, n: int = 80) -> np.ndarray:
@@ -163,6 +194,17 @@ def test_a_damaged_cache_is_computed_again(tmp_path):
     file.write_bytes(file.read_bytes()[:1000])
     assert torch.equal(as_operator(big, (3, 10, 10)).singular_values, first.singular_values)
     assert len(load_file(file)) == 3
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch, caplog):
+    def full(*_):
+        raise SafetensorError("File too large")
+
+    monkeypatch.setattr("snips.operators.svd_cache.save_file", full)
+    A = matrix(300, 400)
+    H = as_operator(A, (1, 20, 20)).double()
+    np.testing.assert_allclose(H.as_matrix(), A, atol=1e-10)
+    assert "could not be stored" in caplog.text
 
 
 def test_cache_folder(monkeypatch, tmp_path):

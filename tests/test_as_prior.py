@@ -93,6 +93,37 @@ def test_outside_the_noise_levels_it_knows(exact):
     assert calls == [0.05]
 
 
+def test_a_network_stays_its_owners(exact):
+    network = Module(exact).train()
+    seen = []
+    network.register_forward_hook(lambda *_: seen.append(network.training))
+    as_prior(network).denoise(torch.rand(1, *SHAPE), 0.1)
+    assert seen == [False]
+    assert network.training
+    assert network.one.requires_grad
+
+
+def test_a_network_that_fails_is_named(exact):
+    def picky(x, sigma):
+        raise RuntimeError("sizes must be multiples of 32")
+
+    with pytest.raises(ValueError, match=r"picky failed for images \(1, 3, 8, 8\) at sigma = 0.1: .*multiples of 32"):
+        as_prior(picky).denoise(torch.rand(1, *SHAPE), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "noise", "sigmas": [1.0, 0.1]}, "leave one of them out"),
+        ({"sigma_scale": 255, "sigmas": [1.0, 0.1]}, "leave out sigma_scale"),
+        ({"scheduler": object(), "value_range": (0, 1), "sigma_scale": 255}, "leave out value_range, sigma_scale"),
+    ],
+)
+def test_options_without_effect_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        as_prior(lambda x, sigma: x, **options)
+
+
 def test_priors_pass_through(exact):
     assert as_prior(exact) is exact
 

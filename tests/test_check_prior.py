@@ -114,6 +114,7 @@ def test_command(photos, tmp_path, monkeypatch):
 def test_command_refuses_bad_input(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken_module.py").write_text("import does_not_exist_at_all\n")
+    (tmp_path / "picky_module.py").write_text("def thing(x, sigma):\n    raise RuntimeError('too small')\n")
     monkeypatch.syspath_prepend(tmp_path)
     for arguments, message in (
         (["fases"], "did you mean faces"),
@@ -122,6 +123,9 @@ def test_command_refuses_bad_input(photos, tmp_path, monkeypatch):
         (["no_such_module:thing", "--images", photos], "no_such_module"),
         (["broken_module:thing", "--images", photos], "does_not_exist_at_all"),
         (["json:nothing", "--images", photos], "json has no nothing"),
+        (["picky_module:thing", "--images", photos], "RuntimeError: too small"),
+        (["faces", "--images", photos, "--sigmas=-1"], "must be positive"),
+        (["faces", "--images", photos, "--seed", str(10**23)], "the seed must be"),
     ):
         result = run("check-prior", *arguments)
         assert result.exit_code == 2, result.output

@@ -80,6 +80,29 @@ def test_stack(name):
     assert H.how.startswith("exact structure" if exact else "computed: full SVD")
 
 
+class Half(operators.LinearOperator):
+    """As somebody may write one, with a plain buffer for the singular values."""
+
+    def __init__(self, image_shape):
+        super().__init__(image_shape, image_shape)
+        self.register_buffer("singular_values", torch.full((1, 1, 1), 0.5))
+
+    def forward(self, x):
+        return x / 2
+
+    def Vt(self, x):
+        return x
+
+    V = Ut = U = Vt
+
+
+def test_stack_of_an_operator_with_plain_buffers():
+    H = stack(Half(SHAPE), Half(SHAPE))
+    assert check_operator(H)
+    x = random(1, *SHAPE)
+    torch.testing.assert_close(H.double()(x), torch.cat([x.flatten(1), x.flatten(1)], 1) / 2)
+
+
 def test_a_truncated_svd_is_not_called_exact():
     A = torch.linalg.qr(random(40, 40)).Q * 0.5 ** torch.arange(40) @ random(40, 64)
     truncated = snips.as_operator(A, (1, 8, 8), rank=10)

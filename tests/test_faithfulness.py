@@ -7,8 +7,9 @@ import pytest
 import scipy.stats
 import torch
 
-from snips import InverseProblem, make_operator
+from snips import InverseProblem, as_operator, make_operator
 from snips.metrics import faithfulness
+from snips.operators import MaskedTransform
 
 SHAPE = (3, 16, 16)
 
@@ -73,6 +74,33 @@ def test_neighbours_are_those_of_the_measurement(name, has_second_axis):
     result = faithfulness(problem, torch.rand(2, 1, *SHAPE))
     assert result.rho_x is not None
     assert (result.rho_y is not None) == has_second_axis
+
+
+def test_a_foreign_measurement_of_two_axes_has_rows_and_columns():
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    operator = as_operator(pylops.Identity(15 * 17, dtype="float64"), (1, 15, 17))
+    assert faithfulness(noisy(operator), torch.rand(1, 1, 1, 15, 17)).rho_y is None  # a list
+    blur = pylops.signalprocessing.Convolve2D((15, 17), h=np.ones((3, 3)) / 9, offset=(1, 1), dtype="float64")
+    problem = noisy(as_operator(blur, (1, 15, 17)))
+    x = torch.rand(1, 1, 1, 15, 17)
+    residual = (problem.y - problem.operator(x[0])).numpy()[0]
+    expected = scipy.stats.pearsonr(residual[1:].ravel(), residual[:-1].ravel()).statistic
+    assert float(faithfulness(problem, x).rho_y) == pytest.approx(expected, abs=1e-5)
+
+
+def noisy(operator) -> InverseProblem:
+    return InverseProblem.simulate(operator, torch.rand(1, *operator.image_shape), 0.1, seed=0)
+
+
+def test_only_neighbours_that_were_recorded_count():
+    """A measurement of full size in which the unseen pixels are 0: pairs across the edge of the mask tell nothing."""
+    seen = torch.rand(1, 16, 24, generator=torch.Generator().manual_seed(0)) < 0.6
+    problem = noisy(MaskedTransform((1, 16, 24), seen.float(), "identity"))
+    x = torch.rand(1, 1, 1, 16, 24)
+    residual = (problem.y - problem.operator(x[0]))[0]
+    both = seen[:, 1:] & seen[:, :-1]
+    expected = scipy.stats.pearsonr(residual[:, 1:][both], residual[:, :-1][both]).statistic
+    assert float(faithfulness(problem, x).rho_y) == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_verdict_takes_the_papers_thresholds(problem):

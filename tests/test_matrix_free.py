@@ -117,6 +117,16 @@ def test_extreme_noise(name, sigma_0, natural):
         assert (problem.operator(samples[0]) - problem.y).abs().max() < 0.02
 
 
+def test_nothing_measured_and_no_noise(natural):
+    """Then y tells nothing, and samples are those of the prior."""
+    operator = snips.as_operator(np.zeros((4, 3 * 8 * 8)), (3, 8, 8), svd=False)
+    samples = matrix_free(
+        InverseProblem(operator, torch.zeros(1, 4), 0.0), StationaryGaussian.natural((3, 8, 8)), nfe=12
+    )
+    assert samples.isfinite().all()
+    assert samples.std(0).mean() > 0.05
+
+
 def test_restore_chooses_it_and_says_so(natural, tmp_path):
     operator = without_svd(make_operator("deblur_uniform", SHAPE))
     problem = InverseProblem.simulate(operator, natural.sample(1, seed=3), 0.1)

@@ -221,6 +221,32 @@ def test_a_kernel_that_sums_to_0(kernel, photo, tmp_path):
     assert "sum to 0" in line
 
 
+def test_the_input_is_never_overwritten(photo, tmp_path):
+    before = photo.read_bytes()
+    line = refused(run("restore", photo, "-s", "0.1", "--out", tmp_path, "--force"))
+    assert "lies in the folder for the results" in line
+    assert photo.read_bytes() == before
+
+
+def test_sampling_without_an_svd(photo, tmp_path):
+    restored(tmp_path, photo, "-s", "0.1", "--sampler", "matrix_free")
+    assert Restoration.load(tmp_path / "out").settings["sampler"] == "matrix_free"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-p", "sr", "--factor", "100000"), "asks for more than 64,000,000 pixels"),
+        (("-p", "inpaint", "-o", 'mask={"a": 1}'), "the mask must be an array of numbers"),
+        (("-p", "inpaint", "-o", "mask=[[1, 2], [3]]"), "the mask must be an array of numbers"),
+        (("-p", "sr", "-o", "factor=Infinity", "--simulate"), "the factor must be a whole number"),
+        (("-p", "sr", "-o", "factor=1e400", "--simulate"), "the factor must be a whole number"),
+    ],
+)
+def test_options_that_make_no_sense(arguments, message, photo, tmp_path):
+    assert message in refused(run("restore", photo, "-s", "0.1", *arguments, "--out", tmp_path / "out"))
+
+
 def test_a_mask_of_another_size(photo, tmp_path):
     Image.new("L", (20, 11), 255).save(tmp_path / "mask.png")
     line = refused(run("restore", photo, "--mask", tmp_path / "mask.png", "--out", tmp_path / "out"))

@@ -154,6 +154,17 @@ def test_force_replaces_all_of_an_older_result(result, tmp_path):
     assert len(Restoration.load(folder).samples) == 2
 
 
+def test_files_of_others_are_never_replaced(result, tmp_path):
+    """Named as ours, but without a result that they belong to; or beside one, but not named as ours."""
+    (tmp_path / "truth.png").write_bytes(b"mine")
+    with pytest.raises(ValueError, match=r"holds truth.png, which would be replaced"):
+        result.save(tmp_path, force=True)
+    (tmp_path / "truth.png").rename(tmp_path / "sample_holiday.png")
+    for _ in range(2):
+        result.save(tmp_path, force=True)
+    assert (tmp_path / "sample_holiday.png").read_bytes() == b"mine"
+
+
 def test_a_file_in_the_way(result, tmp_path):
     (tmp_path / "file").write_text("mine")
     for target in (tmp_path / "file", tmp_path / "file" / "out"):

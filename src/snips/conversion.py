@@ -48,6 +48,8 @@ def as_operator(
     """
     shape = checked_image_shape(image_shape)
     if isinstance(obj, LinearOperator):
+        if obj.image_shape != shape:
+            raise ValueError(f"this operator measures images {obj.image_shape}, not {shape}")
         return obj
     for convert in (deepinv_physics.structured, *_plugged_in()):
         if (operator := convert(obj, shape)) is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from snips.decoding import MAX_PIXELS
 from snips.images import centre_crop
 from snips.noise import NoiseEstimate, estimate_noise
 from snips.operators import Inpainting, LinearOperator
@@ -112,6 +113,8 @@ def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, An
     factor = _factor(problem, options)
     if not isinstance(factor, int) or isinstance(factor, bool) or factor < 1:
         raise ValueError(f"the factor must be a whole number of at least 1, but is {factor!r}")
+    if height * width * factor**2 > MAX_PIXELS:
+        raise ValueError(f"a factor of {factor} asks for more than {MAX_PIXELS:,} pixels: choose a smaller one")
     return 3 if problem == "colorize" else channels, height * factor, width * factor
 
 

@@ -14,7 +14,7 @@ def sampler_settings(sampler: str, nfe: int, preset: str, levels: int | None) ->
     """The sampler's options, checked before anything is said or computed."""
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    if sampler != "fast":
+    if sampler == "langevin":
         return _langevin_options(preset, levels)
     check_calls(nfe)
     return {"nfe": nfe}

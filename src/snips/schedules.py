@@ -36,6 +36,8 @@ CALLS_PER_LEVEL = 3  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
+    if not isinstance(nfe, (int, np.integer)):
+        raise ValueError(f"nfe must be a whole number, but is {nfe!r}")
     if nfe < FEWEST_CALLS:
         raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
 

@@ -106,6 +106,11 @@ def check_target(folder: Path, force: bool) -> None:
         raise ValueError(f"{folder} is a file, not a folder: choose another name")
     if folder.exists() and not force:
         raise ValueError(f"{folder} exists already: choose another folder, or overwrite its results with force")
+    if foreign := _foreign_files(folder):
+        raise ValueError(
+            f"{folder} holds {foreign[0].name}, which would be replaced, but no result that it belongs to: "
+            "choose another folder"
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -138,11 +143,24 @@ def new_folder(folder: Path, force: bool):
 OWN_FILES = ("result.json", "samples.safetensors", *OWN_PATTERNS)
 
 
+def _own_files(folder: Path) -> list[Path]:
+    """All files that are named as those of a result."""
+    return [file for name in OWN_FILES for place in ("", "image_[0-9]*/") for file in folder.glob(place + name)]
+
+
+def _foreign_files(folder: Path) -> list[Path]:
+    """Files that are named as ours in a folder without a result: somebody else's."""
+    try:
+        is_result = "format" in json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError, TypeError, RecursionError):
+        is_result = False
+    return [] if is_result else _own_files(folder)
+
+
 def _replace(folder: Path, work: Path) -> None:
     """Exchange our own files, result.json last: while it is missing the folder does not count as a result."""
-    for pattern in OWN_FILES:
-        for old in (*folder.glob(pattern), *folder.glob(f"image_[0-9]*/{pattern}")):
-            old.unlink()
+    for old in _own_files(folder):
+        old.unlink()
     files = sorted((f for f in work.rglob("*") if f.is_file()), key=lambda f: f.name == "result.json")
     for file in files:
         target = folder / file.relative_to(work)

@@ -33,8 +33,12 @@ def check_prior_command(
     sigmas: Annotated[str, typer.Option(help="Noise levels to try, for pixels in [0, 1].")] = ",".join(
         map(str, SIGMAS)
     ),
-    sigma_scale: Annotated[float, typer.Option(help="`module:object`: it is told sigma times this.")] = 1.0,
-    value_range: Annotated[str, typer.Option(help="`module:object`: its values of black and white.")] = "0,1",
+    sigma_scale: Annotated[
+        float | None, typer.Option(help="`module:object`: it is told sigma times this; 1 unless given.")
+    ] = None,
+    value_range: Annotated[
+        str | None, typer.Option(help="`module:object`: its values of black and white; 0,1 unless given.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,9 +46,9 @@ def check_prior_command(
 
     Example: `snips check-prior my_package.models:denoiser --images photos --value-range=-1,1`
     """
-    black, white = _numbers(value_range, "--value-range", 2)
     levels = tuple(_numbers(sigmas, "--sigmas"))
-    checked = _prior(prior, {"sigma_scale": sigma_scale, "value_range": (black, white)})
+    units = None if value_range is None else tuple(_numbers(value_range, "--value-range", 2))
+    checked = _prior(prior, {"sigma_scale": sigma_scale, "value_range": units})
     report = check_prior(checked, _images(images), levels, seed)
     if as_json:
         print(json.dumps({**asdict(report), "ok": report.ok}))

@@ -55,8 +55,10 @@ def restore_command(
         str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
-    sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
-    nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
+    sampler: Annotated[
+        str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
+    ] = "fast",
+    nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100,
     preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
     levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
     mask: MaskOption = None,
@@ -89,6 +91,8 @@ def restore_command(
     `snips restore measured.npz --samples 16 --out results`
     """
     storage.check_target(output, force or resume)
+    if image.parent.resolve() == output.resolve():
+        raise ValueError(f"{image} lies in the folder for the results: choose another folder with --out")
     settings = sampler_settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
@@ -106,7 +110,7 @@ def restore_command(
         _report(run.finished(output), output, as_json)
         return
     _tell(posed, as_json)
-    _tell_cost(run, nfe if sampler == "fast" else len(settings["sigmas"]) * settings["tau"], as_json)
+    _tell_cost(run, settings["nfe"] if "nfe" in settings else len(settings["sigmas"]) * settings["tau"], as_json)
     try:
         result, code = run.sample(quiet=as_json), 0
     except Interrupted as stop:

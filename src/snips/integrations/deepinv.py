@@ -73,7 +73,8 @@ def noise_level(physics: Any) -> float:
         raise ValueError(
             f"the noise of the physics is {type(noise).__name__}, not GaussianNoise: give SNIPS(..., sigma_0=)"
         )
-    levels = set(sigma.flatten().tolist()) if isinstance(sigma, Tensor) else {float(sigma)}
+    # A float32 of 0.1 is 0.10000000149: take the decimal number that it was made of, as its owner would write it.
+    levels = set(map(float, map(str, sigma.flatten().cpu().numpy()))) if isinstance(sigma, Tensor) else {float(sigma)}
     if len(levels) != 1:
         raise ValueError("the images of this batch have different noise levels: give one batch for each")
     return levels.pop()

@@ -21,13 +21,21 @@ def is_matrix(obj: Any) -> bool:
 def matrix_map(obj: Any, image_shape: tuple[int, int, int]) -> LinearMap:
     """A NumPy array, a torch tensor (dense or sparse) or a SciPy sparse matrix, (M, N)."""
     if isinstance(obj, Tensor):
-        obj = obj.detach().cpu()
-        obj = obj.to_dense().numpy() if obj.layout != torch.strided else obj.numpy()
+        obj = _from_torch(obj.detach().cpu())
     if obj.ndim != 2:
         raise ValueError(f"a matrix has two axes, (measurements, pixels), but this array has shape {tuple(obj.shape)}")
     check_real(obj, "the matrix")
     matrix = obj.astype(np.float64)
     return product_map(lambda x: matrix @ x, lambda y: matrix.T @ y, matrix.shape)
+
+
+def _from_torch(matrix: Tensor) -> np.ndarray | scipy.sparse.coo_array:
+    """In float64, or complex as it is; a sparse matrix stays sparse."""
+    matrix = matrix if matrix.is_complex() else matrix.double()
+    if matrix.layout == torch.strided:
+        return matrix.numpy()
+    matrix = matrix.to_sparse_coo().coalesce()
+    return scipy.sparse.coo_array((matrix.values().numpy(), matrix.indices().numpy()), shape=tuple(matrix.shape))
 
 
 def is_scipy_operator(obj: Any) -> bool:

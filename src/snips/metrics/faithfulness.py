@@ -44,15 +44,19 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     """
     K, B = samples.shape[:2]
     residual = torch.stack([problem.y - problem.operator(x) for x in samples]).double()  # (K, B, *measurement)
-    if (recorded := problem.operator.recorded) is not None:  # the other entries of y are 0 and tell nothing
-        residual = residual[:, :, recorded.to(residual.device)]
-    entries = math.prod(residual.shape[2:])
-    level = residual.flatten(2).square().mean(2).sqrt() if entries else residual.new_zeros(K, B)
+    recorded = problem.operator.recorded  # the other entries of y are 0 and tell nothing
+    if recorded is None:
+        recorded = torch.ones(residual.shape[2:], dtype=torch.bool)
+    recorded = recorded.to(residual.device)
+    noise = residual[:, :, recorded]  # (K, B, entries)
+    entries = noise.shape[2]
+    level = noise.square().mean(2).sqrt() if entries else residual.new_zeros(K, B)
     if problem.sigma_0 == 0 or entries < FEWEST:
         return Faithfulness(level, None, None, None, None, None)
     ratio = level / problem.sigma_0
-    p = torch.from_numpy(stats.normaltest(residual.flatten(2).cpu().numpy(), axis=2).pvalue).to(level)
-    rho_x, rho_y = (_neighbour_correlation(residual, axis) for axis in _neighbour_axes(residual))
+    p = torch.from_numpy(stats.normaltest(noise.cpu().numpy(), axis=2).pvalue).to(level)
+    places = residual.ndim - 2 - problem.operator.measured_channels
+    rho_x, rho_y = (_neighbour_correlation(residual, recorded, axis) for axis in (-1, -2 if places >= 2 else None))
     slack = max(0.1, 4 / math.sqrt(2 * entries))
     faithful = (p > P_THRESHOLD) & ((ratio - 1).abs() < slack)
     for rho in (rho_x, rho_y):
@@ -60,18 +64,15 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     return Faithfulness(level, ratio, p, rho_x, rho_y, faithful)
 
 
-def _neighbour_axes(residual: Tensor) -> tuple[int, int | None]:
-    """The last axis and the one before it, where that is not the channel axis. Shape (K, B, *measurement)."""
-    return -1, -2 if residual.ndim >= 5 else None
-
-
-def _neighbour_correlation(residual: Tensor, axis: int | None) -> Tensor | None:
-    """Pearson's rho of all pairs of neighbours along an axis, (K, B, ...) -> (K, B)."""
+def _neighbour_correlation(residual: Tensor, recorded: Tensor, axis: int | None) -> Tensor | None:
+    """Pearson's rho of all pairs of neighbours along an axis that were both recorded, (K, B, ...) -> (K, B)."""
     if axis is None or residual.shape[axis] < 2:
         return None
     n = residual.shape[axis]
-    a = residual.narrow(axis, 0, n - 1).flatten(2)
-    b = residual.narrow(axis, 1, n - 1).flatten(2)
+    both = recorded.narrow(axis, 0, n - 1) & recorded.narrow(axis, 1, n - 1)
+    if both.sum() < 2:
+        return None
+    a, b = (residual.narrow(axis, start, n - 1)[:, :, both] for start in (0, 1))
     a, b = a - a.mean(2, keepdim=True), b - b.mean(2, keepdim=True)
     scale = (a.square().sum(2) * b.square().sum(2)).sqrt()
     return (a * b).sum(2) / scale.clamp(min=torch.finfo(scale.dtype).tiny)

@@ -10,6 +10,7 @@ For the denoiser D(x) = E[clean | x], x = clean + sigma n, hold
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from snips.metrics.quality import psnr
 from snips.priors.base import Prior
 from snips.priors.denoiser import ForeignDenoiser
+from snips.streams import checked_seed
 
 SIGMAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 LARGEST_BIAS = 0.3  # of the mean, in units of the denoiser's own root mean square error
@@ -79,7 +81,10 @@ def check_prior(
         sigmas: the noise levels to try; leave out those that the prior is not made for.
         seek: also try other units for what the prior is told, to name the mistake.
     """
-    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(seed)).to(images)
+    if not sigmas or not all(0 < sigma < math.inf for sigma in sigmas):
+        raise ValueError(f"the noise levels to try must be positive and finite, not {sigmas}")
+    random = torch.Generator().manual_seed(checked_seed(seed))
+    noise = torch.randn(images.shape, generator=random).to(images)
     with torch.no_grad():
         levels = tuple(_measure(prior, images, noise, sigma, seed) for sigma in sigmas)
         mistakes = [*_wrong_units(prior, images, noise, sigmas, levels, seed)] if seek else []

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class LinearOperator(ExactBuffers):
     recipe: Recipe | None = None  # set by make_operator
     how: str = "exact structure"  # where U, s and V come from, for people
     has_svd: bool = True  # False: only `forward` and `adjoint` exist (MatrixFree)
+    measured_channels: int = 1  # leading axes of y that are no places, so without neighbours: (C, H, W), (C, M)
     recorded: Tensor | None = None  # (*measurement_shape), bool: entries of y that were measured; None = all
 
     def __init__(self, image_shape: tuple[int, ...], measurement_shape: tuple[int, ...]) -> None:
@@ -75,7 +77,8 @@ class LinearOperator(ExactBuffers):
 
     def adjoint(self, y: Tensor) -> Tensor:
         """H^T y = V (s U^T y)."""
-        return self.V(self.singular_values * self.Ut(y))
+        y_bar = self.Ut(y)  # first: the singular values follow its precision
+        return self.V(self.singular_values * y_bar)
 
     def pinv(self, y: Tensor) -> Tensor:
         """The image of least norm among those that fit y best: V (U^T y / s), 0 where s = 0."""
@@ -88,6 +91,11 @@ class LinearOperator(ExactBuffers):
         check_memory((n + m) * n * like.element_size(), f"the {m} x {n} matrix of {type(self).__name__}")
         columns = torch.eye(n, dtype=like.dtype, device=like.device).reshape(n, *self.image_shape)
         return self.forward(columns).reshape(n, m).T
+
+    @property
+    def exact_singular_values(self) -> Tensor:
+        """In float64, on the CPU, without rounding where they were computed so."""
+        return self._exact.get("singular_values", self.singular_values.detach().cpu().double())
 
     @property
     def like(self) -> Tensor:
@@ -109,6 +117,14 @@ def _following(method: Callable[[LinearOperator, Tensor], Tensor]) -> Callable[[
         return method(self, x)
 
     return follow_then_call
+
+
+def numbers_of(value: Any, what: str) -> Tensor:
+    """A tensor, array or nested list as a tensor, or a clear error."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{what} must be an array of numbers, not {str(value)[:60]!r}") from error
 
 
 def reciprocal(s: Tensor) -> Tensor:
@@ -136,7 +152,21 @@ def check_memory(needed: int, what: str, advice: str = "use a structured operato
 
 
 def available_memory() -> int:
-    """Free main memory in bytes; 8 GiB where the system does not tell."""
+    """Free main memory in bytes, of the machine or the container; 8 GiB where the system does not tell."""
+    limit = _container_memory()
+    return _machine_memory() if limit is None else min(_machine_memory(), limit)
+
+
+def _container_memory() -> int | None:
+    """What the control group (version 2) of this process leaves; None where there is no limit."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+    except (OSError, ValueError):  # "max", or no such group
+        return None
+
+
+def _machine_memory() -> int:
     try:
         with open("/proc/meminfo") as lines:
             fields = dict(line.split(":", 1) for line in lines)

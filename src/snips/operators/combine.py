@@ -109,7 +109,7 @@ def in_one_basis(operators: tuple[LinearOperator, ...]) -> list[LinearOperator] 
 
 def _multiple_of_identity(operator: LinearOperator, x: Tensor) -> float | None:
     """c where H = c I, else None."""
-    s = operator._exact["singular_values"]
+    s = operator.exact_singular_values
     if operator.measurement_shape != operator.image_shape or s.min() != s.max() or s.max() == 0:
         return None
     factor = float(s.max())

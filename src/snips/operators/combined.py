@@ -23,7 +23,7 @@ class Stacked(LinearOperator):
         sizes = [math.prod(part.measurement_shape) for part in parts]
         super().__init__(parts[0].image_shape, (sum(sizes),))
         self.parts, self.sizes = torch.nn.ModuleList(parts), sizes
-        spectra = [part._exact["singular_values"] for part in parts]
+        spectra = [part.exact_singular_values for part in parts]
         total = torch.stack([s**2 for s in torch.broadcast_tensors(*spectra)]).sum(0).sqrt()
         self.register_exact("singular_values", total)
         for i, s in enumerate(spectra):
@@ -78,7 +78,7 @@ class RowScaled(LinearOperator):
         super().__init__(operator.image_shape, operator.measurement_shape)
         self.operator, self.how, self.recorded = operator, operator.how, operator.recorded
         self.register_exact("weights", weights)
-        self.register_exact("singular_values", operator._exact["singular_values"] * gains)
+        self.register_exact("singular_values", operator.exact_singular_values * gains)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weights * self.operator(x)

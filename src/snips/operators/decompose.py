@@ -47,8 +47,22 @@ def decompose(
         cache: keep the result on disk under a hash of what H does.
         progress: called with what is done, the steps done, and their number.
     """
-    acts_per_channel(H, image_shape)  # refused before the work, not after it
+    per_channel = acts_per_channel(H, image_shape)  # refused before the work, not after it
     check_map(H, name)
+    operator = _decomposed(H, image_shape, svd, rank, cache, progress, name)
+    operator.measured_channels = 1 if per_channel else H.measured_channels
+    return operator
+
+
+def _decomposed(
+    H: LinearMap,
+    image_shape: tuple[int, ...],
+    svd: bool | None,
+    rank: int | None,
+    cache: bool,
+    progress: Progress | None,
+    name: str,
+) -> LinearOperator:
     smaller = min(H.size)
     if rank is not None and rank < 1:
         raise ValueError(f"rank must be at least 1, but is {rank}")

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from snips.operators.base import check_memory, numbers_of
+
+TOO_LONG = "crop the image"
 WIDEST = 2048  # pixels; a wider blur is surely a mistake
 
 
@@ -54,7 +57,7 @@ def _check_width(width: int) -> None:
 
 def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
     """The kernel in float64, or a clear error."""
-    kernel = torch.as_tensor(kernel)
+    kernel = numbers_of(kernel, "the kernel")
     if kernel.is_complex():
         raise ValueError("the kernel has complex weights: give real ones")
     kernel = kernel.to(torch.float64)
@@ -70,6 +73,7 @@ def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
 def convolution_matrix(kernel: Tensor, size: int) -> Tensor:
     """The (size, size) matrix of y_i = sum_j kernel_j x_(i - j + len // 2), zero outside the image."""
     kernel = checked_kernel(kernel, ndim=1)
+    check_memory(8 * size**2, f"the matrix that blurs {size} pixels", TOO_LONG)
     matrix = torch.zeros(size, size, dtype=torch.float64)
     for j, weight in enumerate(kernel.tolist()):
         offset = j - len(kernel) // 2  # y_i takes x_(i - offset)
@@ -85,12 +89,13 @@ def resize_matrix(factor: int, size: int, method: str = "block") -> Tensor:
     """
     if method not in ("block", "bilinear", "bicubic"):
         raise ValueError(f"unknown method {method!r}: choose 'block', 'bilinear' or 'bicubic'")
-    if int(factor) != factor or factor < 1:
+    if not isinstance(factor, (int, float, np.number)) or not 1 <= factor < math.inf or int(factor) != factor:
         raise ValueError(f"the factor must be a whole number of at least 1, but is {factor}")
     factor = int(factor)
     if size % factor:
         nearest = max(size // factor, 1) * factor
         raise ValueError(f"a size of {size} does not divide by the factor {factor}: crop to {nearest}")
+    check_memory(8 * size**2, f"the matrix that makes {size} pixels smaller", TOO_LONG)
     pixels = torch.eye(size, dtype=torch.float64)
     if method == "block":
         return pixels.reshape(size // factor, factor, size).mean(1)

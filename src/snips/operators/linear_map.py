@@ -25,6 +25,7 @@ class LinearMap:
         forward: (B, *image_shape) -> (B, *measurement_shape), in the dtype it is given.
         adjoint: the transpose.
         precision: the dtype in which `forward` really computes; checks allow for its rounding.
+        measured_channels: how many leading axes of a measurement are channels, not places.
     """
 
     image_shape: tuple[int, ...]
@@ -32,6 +33,7 @@ class LinearMap:
     forward: Apply
     adjoint: Apply
     precision: torch.dtype = torch.float64
+    measured_channels: int = 1
 
     @property
     def size(self) -> tuple[int, int]:
@@ -67,7 +69,7 @@ class LinearMap:
         m, n = self.size
         x = torch.randn(n, 2, generator=random, dtype=torch.float64)
         y = torch.randn(m, 2, generator=random, dtype=torch.float64)
-        digest = hashlib.sha256(repr((self.image_shape, self.measurement_shape)).encode())
+        digest = hashlib.sha256(repr((self.image_shape, self.measurement_shape, self.precision)).encode())
         for values in (self.columns(x), self.adjoint_columns(y)):
             digest.update(np.ascontiguousarray(values.numpy()).tobytes())
         return digest.hexdigest()

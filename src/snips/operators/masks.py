@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from snips.operators.base import numbers_of
 from snips.streams import checked_seed
 
 
@@ -29,7 +30,7 @@ def cartesian_mask(height: int, width: int, acceleration: float = 4, centre: flo
 
 def checked_mask(mask: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
     """A boolean mask of shape (1, H, W) or (C, H, W), or a clear error."""
-    mask = torch.as_tensor(mask)
+    mask = numbers_of(mask, "the mask")
     mask = mask[None] if mask.ndim == 2 else mask
     allowed = (image_shape, (1, *image_shape[1:]))
     if tuple(mask.shape) not in allowed:

@@ -19,7 +19,7 @@ class Reshaped(LinearOperator):
         self.operator, self.how = operator, operator.how
         if operator.recorded is not None:
             self.recorded = operator.recorded.reshape(measurement_shape)
-        self.register_exact("singular_values", operator._exact["singular_values"])
+        self.register_exact("singular_values", operator.exact_singular_values)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.operator(x).reshape(len(x), *self.measurement_shape)

@@ -31,7 +31,7 @@ def _of_separable(operator: Separable) -> Factors:
 
 def _of_inpainting(operator: Inpainting) -> Factors | None:
     """Rows and columns are chosen where the seen pixels are whole rows crossed with whole columns."""
-    mask = operator._exact["singular_values"].expand(operator.image_shape)
+    mask = operator.exact_singular_values.expand(operator.image_shape)
     parts = _outer_parts(mask)
     if parts is None or (operator.spread_shape != (operator.image_shape[0], mask[0].numel())):
         return None

@@ -38,7 +38,7 @@ def cached(key: str, shapes: dict[str, tuple[int, ...] | None], compute: Callabl
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as work:
             save_file({name: value.contiguous() for name, value in tensors.items()}, work)
-    except OSError as error:  # a full or read-only disk costs time next time, nothing else
+    except (OSError, SafetensorError) as error:  # a full or read-only disk costs time next time, nothing else
         log.warning("the decomposition could not be stored in %s: %s", path, error)
     return tensors
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -29,8 +30,8 @@ def as_prior(
     *,
     kind: str | None = None,
     scheduler: Any = None,
-    value_range: tuple[float, float] = (0.0, 1.0),
-    sigma_scale: float = 1.0,
+    value_range: tuple[float, float] | None = None,
+    sigma_scale: float | None = None,
     sigma_range: tuple[float, float] | None = None,
     sigmas: Sequence[float] | Tensor | None = None,
 ) -> Prior:
@@ -41,14 +42,18 @@ def as_prior(
             noise network, or a diffusers UNet2DModel.
         kind: "denoiser", "blind", "score" or "noise"; by default "blind" where only x is taken, else "denoiser".
         scheduler: of a diffusers network; it knows the noise levels and what the network predicts.
-        value_range: what black and white are for the network, such as (-1, 1) or (0, 255).
+        value_range: what black and white are for the network, such as (-1, 1) or (0, 255); (0, 1) unless given.
         sigma_scale: what the network is told is sigma, in units of value_range, times this: 255 for networks that
             take images in [0, 1] but sigma from 0 to 255.
         sigma_range: the noise levels it was made for, for pixels in [0, 1]. Below, the score of the lowest one is used;
             above, the linear estimate for photographs.
         sigmas: of a score network that is told the index of a noise level: the levels, for pixels of value_range.
+
+    A network stays its owner's: trainable, and in the mode that it was in.
     """
+    units = {"kind": kind, "value_range": value_range, "sigma_scale": sigma_scale, "sigma_range": sigma_range}
     if isinstance(obj, Prior):
+        _refuse({**units, "scheduler": scheduler, "sigmas": sigmas}, "a prior of this package knows its own units")
         return obj
     if not callable(obj):
         raise ValueError(
@@ -57,13 +62,24 @@ def as_prior(
     if scheduler is not None or type(obj).__name__ == "UNet2DModel":
         from snips.integrations.diffusers import DiffusersPrior
 
+        _refuse({**units, "sigmas": sigmas}, "a diffusers network takes [-1, 1] and its scheduler's noise levels")
         return DiffusersPrior(obj, scheduler)
-    kind = kind or ("blind" if takes_only_x(obj) else "denoiser")
-    if kind not in KINDS:
+    if kind is not None and kind not in KINDS:
         raise ValueError(unknown_name("kind of denoiser", kind, list(KINDS)))
+    value_range = value_range or (0.0, 1.0)
     if sigmas is not None:
+        if kind not in (None, "score"):
+            raise ValueError(f"sigmas= are the levels of a score network, not of kind={kind!r}: leave one of them out")
+        _refuse({"sigma_scale": sigma_scale, "sigma_range": sigma_range}, "sigmas= say what the network is told")
         return LabelledScore(obj, sigmas, value_range)
-    return ForeignDenoiser(obj, kind, value_range, sigma_scale, sigma_range)
+    kind = kind or ("blind" if takes_only_x(obj) else "denoiser")
+    return ForeignDenoiser(obj, kind, value_range, 1.0 if sigma_scale is None else sigma_scale, sigma_range)
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    """Options that would have no effect are mistakes."""
+    if given := [name for name, value in options.items() if value is not None]:
+        raise ValueError(f"{reason}: leave out {', '.join(given)}")
 
 
 class ForeignDenoiser(Prior):
@@ -88,8 +104,6 @@ class ForeignDenoiser(Prior):
         self.black, self.contrast, self.sigma_scale = float(black), float(white - black), float(sigma_scale)
         self.lowest, self.highest = float(lowest), float(highest)
         self.name = getattr(network, "__name__", "") or type(network).__name__
-        if isinstance(network, nn.Module):
-            network.eval().requires_grad_(False)
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         levels = torch.as_tensor(sigma).flatten().tolist()
@@ -105,8 +119,16 @@ class ForeignDenoiser(Prior):
         if sigma < self.lowest:  # the score hardly changes any more, so that of the lowest level
             return x + (sigma / self.lowest) ** 2 * (self._at_one_level(x, self.lowest) - x)
         inside = self._like_network(self.black + self.contrast * x)
-        out = checked_output(self._denoise_inside(inside, self.contrast * sigma), inside, self.name)
+        out = checked_output(self._answer(inside, sigma), inside, self.name)
         return ((out - self.black) / self.contrast).to(x.dtype)
+
+    def _answer(self, inside: Tensor, sigma: float) -> Any:
+        with evaluating(self.network):
+            try:
+                return self._denoise_inside(inside, self.contrast * sigma)
+            except Exception as error:  # whatever somebody else's network does
+                failed = f"{self.name} failed for images {tuple(inside.shape)} at sigma = {sigma:.4g}"
+                raise ValueError(f"{failed}: {type(error).__name__}: {error}") from error
 
     def _denoise_inside(self, x: Tensor, sigma: float) -> Any:
         """In the network's units of brightness."""
@@ -145,6 +167,19 @@ class LabelledScore(ForeignDenoiser):
         index = int((self.levels.log() - torch.tensor(sigma).log()).abs().argmin())
         labels = torch.full((len(x),), index, dtype=torch.long, device=x.device)
         return x + sigma * float(self.levels[index]) * self.network(x, labels)
+
+
+@contextmanager
+def evaluating(network: Network):
+    """A module as in use, without dropout and the like; afterwards in the mode that its owner left it in."""
+    training = [part for part in network.modules() if part.training] if isinstance(network, nn.Module) else []
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def checked_output(out: Any, x: Tensor, name: str) -> Tensor:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # What a later result may replace.
 OWN_PATTERNS = (
-    "sample_*.png",
+    *(f"sample_{'[0-9]' * digits}.png" for digits in (2, 3, 4)),
     *(f"{name}.png" for name in ("mean", "std", "std_map", "degraded", "truth", "grid")),
     "samples.webp",
     "report.html",

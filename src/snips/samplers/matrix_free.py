@@ -103,7 +103,7 @@ class Law:
         self.y = problem.y.detach()[[chain.image - problem.first_image for chain in chains]]
         self.largest = self.operator.largest()
         rounding = 4 * torch.finfo(problem.y.dtype).eps * self.largest
-        self.sigma_0 = max(problem.sigma_0, rounding)
+        self.sigma_0 = max(problem.sigma_0, rounding) or 1.0  # 0 only where H is: then y tells nothing anyway
         self.model, self.guided = Photographs(self.operator), guided
 
     def shown(self, sigma: float) -> bool:
