@@ -55,8 +55,10 @@ def restore_command(
         str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
-    sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
-    nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
+    sampler: Annotated[
+        str, typer.Option(help="`fast`, `matrix_free`: without an SVD, or `langevin`: the paper's.")
+    ] = "fast",
+    nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100,
     preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
     levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
     mask: MaskOption = None,
@@ -99,7 +101,7 @@ def restore_command(
     denoiser = _prior(prior, image_shape, quiet=as_json).to(posed.problem.y.device)
     run = _Run(posed, denoiser, sampler, samples, seed, settings, typed_command(ctx))
     _tell(posed, as_json)
-    _tell_cost(run, nfe if sampler == "fast" else len(settings["sigmas"]) * settings["tau"], as_json)
+    _tell_cost(run, as_json)
     try:
         result, code = run.sample(quiet=as_json), 0
     except Interrupted as stop:
@@ -123,6 +125,12 @@ class _Run:
     seed: int
     settings: dict[str, Any]
     command: str
+
+    @property
+    def calls(self) -> int:
+        """How often the denoiser is called for each sample."""
+        langevin = self.sampler == "langevin"
+        return len(self.settings["sigmas"]) * self.settings["tau"] if langevin else self.settings["nfe"]
 
     def sample(self, quiet: bool) -> Restoration:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -179,7 +187,7 @@ def _settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[s
     """The sampler's options, checked before anything is said or computed."""
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    if sampler != "fast":
+    if sampler == "langevin":
         return _langevin_options(preset, levels)
     check_calls(nfe)
     return {"nfe": nfe}
@@ -201,13 +209,13 @@ def _tell(posed: PhotoProblem, quiet: bool) -> None:
         _note(f"warning: {posed.noise}" if posed.noise.doubt else str(posed.noise), quiet and not posed.noise.doubt)
 
 
-def _tell_cost(run: _Run, calls: int, quiet: bool) -> None:
+def _tell_cost(run: _Run, quiet: bool) -> None:
     """One line before a long run; what does not fit into memory is refused."""
     _, height, width = run.posed.problem.operator.image_shape
     if height * width < LARGE:
         return
     chunk = run.settings["chunk"]
-    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, calls, run.samples, chunk)
+    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, run.calls, run.samples, chunk)
     if cost is not None:
         _note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
         costs.check_cost(cost, chunk)
