@@ -27,7 +27,7 @@ format: $(VENV)/installed-dev
 
 # into site/; any warning is an error
 docs: $(VENV)/installed-dev
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # draws the figures of the documentation again: minutes
 figures: $(VENV)/installed-dev

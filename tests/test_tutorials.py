@@ -24,7 +24,8 @@ def tutorials(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
     spec.loader.exec_module(module)
-    return module
+    yield module
+    module.plt.close("all")
 
 
 def words(text: str) -> list[str]:

@@ -49,8 +49,8 @@ print(f"mean {roughness(result.mean).item():.3f}")
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(7, 3))
-axes[0].imshow(result.mean[0].permute(1, 2, 0).clamp(0, 1))
-picture = axes[1].imshow(result.std[0].mean(0), cmap="magma")
+axes[0].imshow(result.mean[0].permute(1, 2, 0).clamp(0, 1).numpy())
+picture = axes[1].imshow(result.std[0].mean(0).numpy(), cmap="magma")
 figure.colorbar(picture, ax=axes[1])
 for axis, title in zip(axes, ("mean", "standard deviation"), strict=True):
     axis.set(title=title, xticks=[], yticks=[])
@@ -78,7 +78,7 @@ for axis, (title, image) in zip(
     {"- 2 std": result.mean[0] - step, "mean": result.mean[0], "+ 2 std": result.mean[0] + step}.items(),
     strict=True,
 ):
-    axis.imshow(image.permute(1, 2, 0).clamp(0, 1))
+    axis.imshow(image.permute(1, 2, 0).clamp(0, 1).numpy())
     axis.set(title=title, xticks=[], yticks=[])
 
 # %% [markdown]

@@ -78,10 +78,10 @@ import matplotlib.pyplot as plt
 operator = RunningSum((1, 32, 32))
 s, sigma_0 = operator.singular_values[0, 0], 0.002
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.6))
-axes[0].semilogy(sigma_0 / s, ".-")
+axes[0].semilogy((sigma_0 / s).numpy(), ".-")
 axes[0].set(xlabel="coordinate", ylabel="sigma_0 / s", title="noise of each coordinate")
 for k in (0, 3, 31):
-    axes[1].plot(operator.right[k], label=f"s = {s[k]:.3f}")
+    axes[1].plot(operator.right[k].numpy(), label=f"s = {s[k]:.3f}")
 axes[1].set(xlabel="pixel of a row", title="three columns of V")
 axes[1].legend()
 
@@ -113,10 +113,10 @@ shown = {
     "a sample": result.samples[0, 0, 0],
     "mean": result.mean[0, 0],
 }
-low, high = problem.truth.min(), problem.truth.max()
+low, high = problem.truth.min().item(), problem.truth.max().item()
 for axis, (title, image) in zip(axes, shown.items(), strict=True):
     limits = {} if title == "running sum" else {"vmin": low, "vmax": high}
-    axis.imshow(image, cmap="gray", **limits)
+    axis.imshow(image.numpy(), cmap="gray", **limits)
     axis.set(title=title, xticks=[], yticks=[])
 
 # %% [markdown]
