@@ -27,11 +27,11 @@ format: $(VENV)/installed-dev
 
 # into site/; any warning is an error
 docs: $(VENV)/installed-dev
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # draws the figures of the documentation again: minutes
 figures: $(VENV)/installed-dev
-	for script in method reading problems; do $(BIN)/python docs/figures/$$script.py || exit 1; done
+	for script in method reading problems tutorials; do $(BIN)/python docs/figures/$$script.py || exit 1; done
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/operators.py

@@ -12,7 +12,9 @@ import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIALS = ROOT / "docs" / "tutorials"  # run by tests/test_tutorials.py
+GUIDES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent != TUTORIALS]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Commands and blocks that no test runs here, by how they begin, with the reason.
@@ -21,6 +23,7 @@ NOT_RUN = {
     "pip install": "changes the environment",
     "git": "needs the repository",
     "pre-commit": "is a program of its own",
+    "snips --install-completion": "changes the shell's start file; tests/test_doctor.py completes a command",
     "snips web": "serves until it is stopped; tests/test_web_browser.py runs it",
     "snips train": "trains until it is stopped; tests/test_training.py runs it",
     "SNIPS_SCREENSHOTS=1 python -m pytest": "is a test itself",

@@ -58,6 +58,15 @@ def test_restore_takes_the_file_as_y(problem, size, image, tmp_path):
     assert "PSNR" not in result.output
 
 
+def test_the_sampler_without_an_svd(image, tmp_path):
+    arguments = ("--sampler", "matrix_free", "--nfe", "5", "-k", "2", "--out", tmp_path / "out", "--json")
+    result = run("restore", image, "-p", "sr2", "--sigma", "0.1", "--prior", "gaussian", *arguments)
+    assert result.exit_code == 0, result.output
+    settings = json.loads(result.stdout)["settings"]
+    assert settings["sampler"] == "matrix_free"
+    assert settings["sampler_options"]["nfe"] == 5
+
+
 def test_the_papers_sampler(image, tmp_path):
     arguments = ("--sampler", "langevin", "--levels", "8", "-k", "2", "--out", tmp_path / "out", "--json")
     result = run("restore", image, "-p", "sr2", *arguments)

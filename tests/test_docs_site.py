@@ -113,8 +113,9 @@ def test_every_formula_of_the_method_names_its_code():
 
 
 @pytest.fixture
-def measurements():
+def measurements(monkeypatch):
     pytest.importorskip("mkdocs")
+    monkeypatch.setattr(sys, "path", [str(DOCS / "hooks"), *sys.path])
     return load(DOCS / "hooks" / "measurements.py")
 
 
@@ -133,6 +134,16 @@ def test_figures_on_a_page_are_the_stored_ones(measurements, page, title):
     assert len(rows) > 4
     text = (DOCS / page).read_text()
     assert [row for row in rows if row not in text] == []
+
+
+def test_the_architecture_names_every_part():
+    parts = load(DOCS / "hooks" / "parts.py")
+    listed = parts.on_page_markdown((DOCS / "architecture.md").read_text())
+    assert parts.MARK not in listed
+    below_snips = {file.parent.name for file in parts.SOURCE.glob("*/__init__.py")}
+    below_snips |= {file.stem for file in parts.SOURCE.glob("*.py")} - {"__init__", "__main__"}
+    assert [part for part in sorted(below_snips) if f"| `{part}` | " not in listed] == []
+    assert listed.index("| `operators` |") < listed.index("| `samplers` |") < listed.index("| `cli` |")
 
 
 def test_what_was_not_measured_is_said(measurements, tmp_path):

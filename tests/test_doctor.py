@@ -1,8 +1,11 @@
-"""`snips doctor` and `snips --version`, as a user types them."""
+"""`snips doctor`, `snips --version` and the Tab key, as a user types them."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -40,6 +43,14 @@ def test_version():
     result = run("--version")
     assert result.exit_code == 0
     assert result.stdout.strip() == snips.__version__
+
+
+def test_the_shell_completes_commands():
+    """What a shell asks after `snips --install-completion` when Tab is pressed."""
+    asked = {"_SNIPS_COMPLETE": "complete_bash", "COMP_WORDS": "snips res", "COMP_CWORD": "1"}
+    program = "from snips.cli import app; app(prog_name='snips')"
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert done.stdout.split() == ["restore"]
 
 
 def test_a_healthy_installation(weights):

@@ -110,7 +110,7 @@ def restore_command(
         _report(run.finished(output), output, as_json)
         return
     _tell(posed, as_json)
-    _tell_cost(run, settings["nfe"] if "nfe" in settings else len(settings["sigmas"]) * settings["tau"], as_json)
+    _tell_cost(run, as_json)
     try:
         result, code = run.sample(quiet=as_json), 0
     except Interrupted as stop:
@@ -137,6 +137,12 @@ class _Run:
     settings: dict[str, Any]
     command: str
     checkpoint: Checkpoint | None = None
+
+    @property
+    def calls(self) -> int:
+        """How often the denoiser is called for each sample."""
+        langevin = self.sampler == "langevin"
+        return len(self.settings["sigmas"]) * self.settings["tau"] if langevin else self.settings["nfe"]
 
     def sample(self, quiet: bool) -> Restoration:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -216,13 +222,13 @@ def _tell(posed: PhotoProblem, quiet: bool) -> None:
         _note(f"warning: {posed.noise}" if posed.noise.doubt else str(posed.noise), quiet and not posed.noise.doubt)
 
 
-def _tell_cost(run: _Run, calls: int, quiet: bool) -> None:
+def _tell_cost(run: _Run, quiet: bool) -> None:
     """One line before a long run; what does not fit into memory is refused."""
     _, height, width = run.posed.problem.operator.image_shape
     if height * width < LARGE:
         return
     chunk = run.settings["chunk"]
-    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, calls, run.samples, chunk)
+    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, run.calls, run.samples, chunk)
     if cost is not None:
         _note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
         costs.check_cost(cost, chunk)

@@ -1,0 +1,150 @@
+"""Tables of the documentation, one for each kind of stored result: the record of a JSON file in, Markdown out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from snips.experiments.markdown import table
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "results"
+FIVE = ("sr4", "sr2", "deblur_uniform", "cs4", "cs8")  # the paper's problems
+OTHERS = ("denoise", "inpaint")
+BANDS = ("0..1", "1..2", "2..4", "4..8", "8..16", "above")  # cycles per image
+Rows = list[dict[str, Any]]
+
+
+def exactness(rows: Rows, sigma_0: float) -> str:
+    """Distances to exact posteriors for one noise level."""
+    mine = [row for row in rows if row["sigma_0"] == sigma_0]
+    columns = ["sampler", "calls", "five", *FIVE, *OTHERS, "std ratio", "mean error", "mode weights"]
+    kinds = dict.fromkeys((row["sampler"], row["calls"]) for row in mine)
+    return table(columns, [distances(*kind, mine) for kind in kinds])
+
+
+def distances(sampler: str, calls: int, rows: Rows) -> list[str]:
+    found = {row["problem"]: row for row in rows if (row["sampler"], row["calls"]) == (sampler, calls)}
+    name = "exact samples" if sampler == "exact" else sampler
+    details = [over_five(found, key) for key in ("std_ratio", "mean_error", "mode_error")]
+    each = [f"{found[problem]['ratio']:.2f}" if problem in found else "" for problem in (*FIVE, *OTHERS)]
+    return [
+        name,
+        f"{calls:,}" if calls else "–",
+        f"**{over_five(found, 'ratio'):.2f}**",
+        *each,
+        *(f"{value:.3f}" for value in details),
+    ]
+
+
+def over_five(found: dict[str, dict[str, Any]], key: str) -> float:
+    return mean(found[problem][key] for problem in FIVE)
+
+
+def exactness_tables(record: dict[str, Any]) -> str:
+    """Both noise levels, with the paper's sampler where it was run."""
+    langevin = BENCHMARKS / "exactness_langevin_seed0.json"
+    rows = record["results"] + (json.loads(langevin.read_text())["results"] if langevin.is_file() else [])
+    levels = sorted({row["sigma_0"] for row in rows}, reverse=True)
+    return "\n".join(f"sigma_0 = {sigma_0}:\n\n{exactness(rows, sigma_0)}" for sigma_0 in levels)
+
+
+def stationary(record: dict[str, Any]) -> str:
+    rows = []
+    for row in record["results"]:
+        bands = [f"{ratio:.3f} ± {error:.3f}" for ratio, error in zip(row["ratios"], row["errors"], strict=True)]
+        worst = max(row["ratios"], key=lambda ratio: abs(ratio - 1))
+        rows.append([row["problem"], *bands, f"{worst:.3f}", f"{row['mean_error']:.3f}"])
+    return table(["problem", *BANDS, "worst", "mean error"], rows)
+
+
+def calibration(record: dict[str, Any]) -> str:
+    columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
+    return table(columns, [[row[column] for column in columns] for row in record["results"]])
+
+
+def peers_tables(record: dict[str, Any]) -> str:
+    calls = sorted({row["nfe"] for row in record["results"] if row["kind"] == "distance"})
+    return "\n".join(f"{nfe} calls:\n\n{peers(record['results'], nfe)}" for nfe in calls)
+
+
+def peers(rows: Rows, nfe: int) -> str:
+    """Other samplers at one number of calls: distances, spread, coverage, time."""
+    columns = ["method", "setting", "mean", *FIVE, "std ratio", "coverage of 90 % intervals", "ms per call"]
+    mine = [row for row in rows if row["nfe"] == nfe]
+    kinds = dict.fromkeys((row["method"], setting(row)) for row in mine if row["kind"] == "distance")
+    return table(columns, [peer(*kind, mine) for kind in kinds])
+
+
+def peer(method: str, label: str, rows: Rows) -> list[str]:
+    mine = [row for row in rows if (row["method"], setting(row)) == (method, label)]
+    far = {row["problem"]: row for row in mine if row["kind"] == "distance"}
+    held = [row["coverage"] for row in mine if row["kind"] == "coverage"]
+    return [
+        method,
+        label,
+        f"**{over_five(far, 'ratio'):.2f}**",
+        *(f"{far[problem]['ratio']:.2f}" for problem in FIVE),
+        f"{over_five(far, 'std_ratio'):.2f}",
+        f"{min(held):.2f} – {max(held):.2f}",
+        f"{1000 * median(row['seconds_per_call'] for row in far.values()):.0f}",
+    ]
+
+
+def setting(row: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in row["setting"].items()) or "default"
+
+
+def operators(record: dict[str, Any]) -> str:
+    """Structured operators, then the dense SVD that they replace."""
+    structured = [
+        [
+            row["problem"],
+            f"{row['size']} x {row['size']}",
+            *milliseconds(row, "setup", "Vt", "V"),
+            f"{row['peak_mib']:.0f}",
+        ]
+        for row in record["results"]["structured"]
+    ]
+    dense = [
+        [f"{row['size']} x {row['size']}", f"{row['dense']['setup']:.1f}", f"{row['ratio']:.0f}"]
+        for row in record["results"]["dense"]
+    ]
+    text = table(["problem", "3 channels of", "set-up, ms", "Vt, ms", "V, ms", "peak, MiB"], structured)
+    if dense:
+        text += "\n" + table(["`deblur_uniform`, one channel", "dense SVD, s", "times slower than ours"], dense)
+    return text
+
+
+def milliseconds(row: dict[str, float], *keys: str) -> Iterator[str]:
+    return (f"{1000 * row[key]:.3g}" for key in keys)
+
+
+def overhead(record: dict[str, Any]) -> str:
+    rows = [
+        [problem, sampler, *milliseconds(row, "bare", "step"), f"{100 * row['overhead']:.1f} %"]
+        for sampler, problems in record["results"].items()
+        for problem, row in problems.items()
+    ]
+    return table(["problem", "sampler", "call alone, ms", "step, ms", "overhead"], rows)
+
+
+def denoising(record: dict[str, Any]) -> str:
+    def beside(row: dict[str, Any]) -> list[str]:
+        other = row["ffdnet"]
+        return ["–", "–"] if other is None else [f"{other:.2f}", f"{row['psnr'] - other:+.2f}"]
+
+    rows = [
+        [f"{row['sigma']:g}", f"{row['psnr']:.2f} ± {row['standard_error']:.2f}", *beside(row)]
+        for row in record["test"]
+    ]
+    return table(["sigma", "PSNR, dB", "FFDNet", "difference"], rows)
+
+
+def trials(record: dict[str, Any]) -> str:
+    networks = {name: row for name, row in record.items() if name != "notes"}
+    sigmas = next(iter(networks.values()))["psnr"]
+    rows = [[name, *(f"{row['psnr'][sigma]:.2f}" for sigma in sigmas)] for name, row in networks.items()]
+    return table(["network", *(f"{sigma}, dB" for sigma in sigmas)], rows)
