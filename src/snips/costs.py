@@ -22,6 +22,7 @@ CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time ga
 # For each sampler the options of its shortest run, and how many calls that makes.
 TRIALS: dict[str, tuple[dict[str, Any], int]] = {
     "fast": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
+    "matrix_free": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
     "langevin": ({"sigmas": torch.tensor([1.0]), "tau": 1}, 1),
 }
 
