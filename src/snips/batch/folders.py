@@ -133,15 +133,26 @@ class RunFolder:
         self._failure(item).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what dead processes left half-written; only while nobody works here."""
+        """Remove what dead processes left: half-written files, and states and failures of items that got their result.
+
+        Only while nobody works here.
+        """
         patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
         for left in (path for pattern in patterns for path in self.path.glob(pattern)):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+            _remove(left)
+        for result in self.path.glob("items/*/result.json"):
+            name = result.parent.name
+            _remove(self.path / "states" / name)
+            _remove(self.path / "failed" / f"{name}.json")
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"
 
     def _clear(self) -> None:
         for name in OWN:
-            path = self.path / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            _remove(self.path / name)
+
+
+def _remove(path: Path) -> None:
+    """A folder with all in it, a file, or nothing."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
