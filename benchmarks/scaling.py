@@ -66,9 +66,9 @@ def measure(side: int, problems: list[str], calls: int) -> list[dict[str, object
         run = in_fresh_process((COMMON + SAMPLED).format(side=side, problem=problem, calls=calls))
         row = {"problem": problem, "side": side, "bare_call": bare["call"], "bare_mib": bare["peak_mib"]}
         row |= {"step": run["step"], "set_up": run["set_up"], "run_mib": run["peak_mib"]}
-        rows.append(
-            row | {"time_ratio": run["step"] / bare["call"], "memory_ratio": run["peak_mib"] / bare["peak_mib"]}
-        )
+        row |= {"time_ratio": run["step"] / bare["call"], "memory_ratio": run["peak_mib"] / bare["peak_mib"]}
+        print(row, flush=True)  # the largest take minutes
+        rows.append(row)
     return rows
 
 
