@@ -17,7 +17,7 @@ from snips.batch import Item, RunFolder, RunSettings, read_items, run_batch
 
 SETTINGS = RunSettings(
     seed=3, samples=3, sampler="fast", sampler_options={"nfe": 12, "preset": "celeba", "levels": None},
-    prior="gaussian", chunk=2, threads=1,
+    prior="gaussian", prior_weights={}, chunk=2, chunk_pixels=1024, threads=1,
 )  # fmt: skip
 
 

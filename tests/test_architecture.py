@@ -20,7 +20,7 @@ LAYERS = [
     {"noise", "storage"},
     {"photo_problems"},
     {"measurements", "restoration"},
-    {"costs", "deepinv", "experiments", "posing", "sampler_settings", "verification", "web"},
+    {"costs", "deepinv", "devices", "experiments", "posing", "sampler_settings", "verification", "web"},
     {"batch"},
     {"cli"},
 ]

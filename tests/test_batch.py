@@ -15,10 +15,12 @@ import zarr
 from typer.testing import CliRunner
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run, tensors
-from snips import Restoration
+from snips import Restoration, costs
 from snips.batch import Item, RunFolder, read_items, run_batch
-from snips.batch.work import Workshop
+from snips.batch.work import Workshop, weights_digests
 from snips.cli import app
+from snips.cli import batch as commands
+from snips.priors.unet import UNet, UNetConfig, save_unet
 
 
 @pytest.fixture
@@ -80,13 +82,46 @@ def test_finished_items_are_not_repeated(source, tmp_path):
     assert before == {f: f.stat().st_mtime_ns for f in (tmp_path / "out" / "items").rglob("*")}
 
 
-def test_another_measurement_under_the_same_key_is_refused(source, tmp_path):
+def test_finished_results_stay_when_their_sources_change(source, tmp_path):
+    """The others go on; what does not fit any more is said."""
+    items, folder = items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out")
+    assert not run_batch(items[:2], folder, SETTINGS).warnings
+    before = tensors(tmp_path / "out")
+    (source / "picture_0.png").write_bytes((source / "picture_2.png").read_bytes())
+    (source / "picture_1.png").unlink()
+    scores = run_batch(items, folder, SETTINGS)
+    assert [row["error"] for row in scores.rows] == [None, None, None]
+    assert len(scores.warnings) == 2
+    assert "picture_0.png: its source has changed" in scores.warnings[0]
+    assert "picture_1.png: its source is gone" in scores.warnings[1]
+    assert "its source is gone" in (tmp_path / "out" / "summary.html").read_text()
+    after = tensors(tmp_path / "out")
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+    fewer = run_batch(items[2:], folder, SETTINGS)
+    assert [warning.split(":")[0] for warning in fewer.warnings] == ["items/picture_0.png", "items/picture_1.png"]
+
+
+def test_finished_results_of_other_options_are_refused(source, tmp_path):
     run(source, tmp_path / "out")
-    (source / "picture_0.png").write_bytes((source / "picture_1.png").read_bytes())
-    with pytest.raises(ValueError, match="another file"):
-        run(source, tmp_path / "out")
-    rows = run(source, tmp_path / "out", force=True)
-    assert all(row["error"] is None for row in rows)
+    with pytest.raises(ValueError, match="other options"):
+        run_batch(items_of(source, tmp_path / "out", sigma=0.2), RunFolder(tmp_path / "out"), SETTINGS)
+
+
+def test_other_weights_of_the_same_prior_are_refused(source, tmp_path):
+    """By the run's folder when it goes on, and by each worker."""
+    weights, out = tmp_path / "own.safetensors", tmp_path / "out"
+    small = UNetConfig(channels=(3,), widths=(8,), encoder=(1,), decoder=(1,))
+    settings = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        save_unet(UNet(small), weights)
+        settings.append(replace(SETTINGS, prior=str(weights), prior_weights=weights_digests(str(weights))))
+    with pytest.raises(OSError, match="other weights"):
+        run_batch(items_of(source, out), RunFolder(out), settings[0])
+    with pytest.raises(ValueError, match="prior_weights differ"):
+        run_batch(items_of(source, out), RunFolder(out), settings[1])
+    scores = run_batch(items_of(source, tmp_path), RunFolder(tmp_path / "other"), settings[1])
+    assert not scores.failed, scores.failed
 
 
 @pytest.mark.parametrize("change", [{"seed": 4}, {"chunk": 1}, {"threads": 2}, {"samples": 2}])
@@ -195,8 +230,8 @@ def test_operators_and_priors_are_made_once():
     first = shop.operator("matrix", (1, 4, 4), matrix=matrix)
     assert shop.operator("matrix", (1, 4, 4), matrix=matrix.clone()) is first
     assert shop.operator("matrix", (1, 4, 4), matrix=2 * matrix) is not first
-    assert shop.prior("gaussian", (1, 4, 4)) is shop.prior("gaussian", (1, 4, 4))
-    assert shop.prior("gaussian", (1, 4, 4)) is not shop.prior("gaussian", (1, 4, 8))
+    assert shop.prior("gaussian", (1, 4, 4), {}) is shop.prior("gaussian", (1, 4, 4), {})
+    assert shop.prior("gaussian", (1, 4, 4), {}) is not shop.prior("gaussian", (1, 4, 8), {})
 
 
 def test_names_of_folders():
@@ -206,19 +241,42 @@ def test_names_of_folders():
     assert all(len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
 
 
-def test_command(source, tmp_path):
-    def typed(*more):
-        arguments = ["batch", source, "--out", tmp_path / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
-        return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
+def command(source, *more):
+    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
+    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
 
-    result = typed("--json")
+
+def test_the_chunk_is_chosen_once(source, tmp_path, monkeypatch):
+    """What fits when the run begins holds for all of it, and is recorded."""
+    for pixels in (256, 10**6):
+        monkeypatch.setattr(commands, "fitting_pixels", lambda pixels=pixels: pixels)
+        assert command(source).exit_code == 0
+        results = list((tmp_path / "out" / "items").glob("*/result.json"))
+        chunks = {json.loads(file.read_text())["settings"]["sampler_options"]["chunk"] for file in results}
+        assert chunks == {1}
+        assert json.loads((tmp_path / "out" / "run.json").read_text())["chunk_pixels"] == 256
+        (source / "later.png").write_bytes((source / "picture_0.png").read_bytes())
+    assert len(results) == 4
+
+
+def test_little_memory_means_few_chains(monkeypatch):
+    assert costs.chosen_chunk((3, 16, 16), 1000) == 3
+    assert costs.chosen_chunk((3, 64, 64), 1000) == 1
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**23)
+    few = costs.fitting_pixels()
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**50)
+    assert 1 <= few < costs.fitting_pixels() == costs.CHUNK_PIXELS
+
+
+def test_command(source, tmp_path):
+    result = command(source, "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == {"folder": str(tmp_path / "out"), "items": 3, "failed": 0}
+    assert json.loads(result.stdout) == {"folder": str(tmp_path / "out"), "items": 3, "failed": 0, "warnings": 0}
     assert json.loads((tmp_path / "out" / "run.json").read_text())["threads"] == torch.get_num_threads()
-    other = typed("--seed", "1")
+    other = command(source, "--seed", "1")
     assert other.exit_code == 2
     assert len(other.stderr.strip().splitlines()) == 1
     (source / "bad.png").write_bytes(b"nothing")
-    worse = typed()
+    worse = command(source)
     assert worse.exit_code == 1
     assert "3 of 4 restored, 1 failed" in worse.stdout

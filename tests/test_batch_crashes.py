@@ -15,6 +15,7 @@ import pytest
 
 from batch_cases import assert_same_bits, killed_after, pictures, run
 from snips import files
+from snips.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
 
@@ -77,6 +78,22 @@ def test_a_killed_item_goes_on_from_its_last_step(source, tmp_path, monkeypatch)
     run(source, tmp_path / "out")
     assert len(calls) == 1 + 3 * 2 * 12  # the interrupted call is made again: 3 items, 2 chunks, 12 calls
     assert_same_bits(tmp_path / "calm", tmp_path / "out")
+
+
+def test_killed_between_a_result_and_the_end_of_its_state(source, tmp_path, monkeypatch):
+    """The next run tidies up what the first could not."""
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    remove = Checkpoint.remove
+    monkeypatch.setattr(Checkpoint, "remove", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "out")
+    monkeypatch.setattr(Checkpoint, "remove", remove)
+    assert list((tmp_path / "out" / "states").iterdir())
+    run(source, tmp_path / "out")
+    assert not list((tmp_path / "out" / "states").iterdir())
 
 
 def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatch):

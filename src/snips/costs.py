@@ -19,6 +19,7 @@ from snips.schedules import FEWEST_CALLS
 
 CROP = 512  # pixels; a larger image's memory is first extrapolated from a crop of this side
 CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
+PIXEL_BYTES = 4096  # of memory for each pixel of a chain under way, above what benchmarks/scaling.py measures
 # For each sampler the options of its shortest run, and how many calls that makes.
 TRIALS: dict[str, tuple[dict[str, Any], int]] = {
     "fast": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
@@ -47,9 +48,14 @@ def duration(seconds: float) -> str:
     raise AssertionError("unreachable")
 
 
-def chosen_chunk(image_shape: tuple[int, int, int]) -> int:
-    """Chains at a time: few, so that memory is bounded and finished samples exist early; a matter of shape alone."""
-    return max(1, CHUNK_PIXELS // (image_shape[1] * image_shape[2]))
+def fitting_pixels() -> int:
+    """Pixels of all chains under way: as many as pay, and as half of the free memory holds."""
+    return max(1, min(CHUNK_PIXELS, available_memory() // 2 // PIXEL_BYTES))
+
+
+def chosen_chunk(image_shape: tuple[int, int, int], pixels: int) -> int:
+    """Chains at a time that have no more pixels than that; one at least."""
+    return max(1, pixels // (image_shape[1] * image_shape[2]))
 
 
 def estimate_cost(

@@ -206,6 +206,7 @@ def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, describ
         "noise": [problem.sigma_0, problem.first_image],
         "prior": prior.name or type(prior).__name__,
         "threads": torch.get_num_threads(),
+        "device": problem.y.device.type,
     }
     return fingerprint_of(facts, {"y": problem.y}, arrays, contents(problem.operator), contents(prior))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,8 +27,12 @@ class RunSettings:
     sampler: str
     sampler_options: dict[str, Any]  # of `sampler_settings`: nfe, preset, levels
     prior: str | None  # None: the one that fits each item
-    chunk: int | None  # chains at a time; None: by `costs.chosen_chunk`, a matter of the image's size alone
+    prior_weights: dict[str, str]  # of `weights_digests`: the same name may stand for other weights one day
+    chunk: int | None  # chains at a time; None: as many as have chunk_pixels
+    chunk_pixels: int  # of `costs.fitting_pixels`: chosen where the run begins, for all items and machines
     threads: int
+    device: str = "cpu"
+    precision: str = "float32"
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,35 @@ class RunFolder:
         return read_json(file) if file.is_file() else None
 
     def is_finished(self, item: Item) -> bool:
-        """Whether the item has its result. That of another measurement with the same key is not overwritten."""
+        """Whether the item has its result. One with other options is another run's, and is not overwritten."""
         result = self.result(item)
         if result is None:
             return False
-        if result["settings"].get("item", {}).get("digest") != item.digest():
+        if result["settings"].get("item", {}).get("options") != item.options_digest():
             raise ValueError(
-                f"{self.place(item)} was restored from another file or with other options than {item.key} has now: "
-                "choose another folder with --out, or begin again with --force"
+                f"{self.place(item)} was restored with other options than {item.key} has now: choose another folder "
+                "with --out, or begin again with --force"
             )
         return True
+
+    def doubts(self, items: Sequence[Item]) -> list[str]:
+        """Where finished results and the sources of today do not fit together; the results stay as they are."""
+        known = {item.name for item in items}
+        gone = sorted(path.name for path in (self.path / "items").iterdir() if path.name not in known)
+        told = [f"items/{name}: nothing in the source has this name any more; the result is kept" for name in gone]
+        return [*filter(None, map(self._doubt, items)), *told]
+
+    def _doubt(self, item: Item) -> str | None:
+        result = self.result(item)
+        if result is None:
+            return None
+        try:
+            changed = result["settings"]["item"]["digest"] != item.digest()
+        except ValueError as error:
+            return f"{item.key}: its source is gone since it was restored, the result is kept ({error})"
+        if changed:
+            return f"{item.key}: its source has changed since it was restored; the result is of what it was"
+        return None
 
     def checkpoint(self, item: Item, digest: str) -> Checkpoint:
         """The state of an item that is under way; that of a changed one has another name."""
@@ -110,15 +133,26 @@ class RunFolder:
         self._failure(item).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what dead processes left half-written; only while nobody works here."""
+        """Remove what dead processes left: half-written files, and states and failures of items that got their result.
+
+        Only while nobody works here.
+        """
         patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
         for left in (path for pattern in patterns for path in self.path.glob(pattern)):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+            _remove(left)
+        for result in self.path.glob("items/*/result.json"):
+            name = result.parent.name
+            _remove(self.path / "states" / name)
+            _remove(self.path / "failed" / f"{name}.json")
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"
 
     def _clear(self) -> None:
         for name in OWN:
-            path = self.path / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            _remove(self.path / name)
+
+
+def _remove(path: Path) -> None:
+    """A folder with all in it, a file, or nothing."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

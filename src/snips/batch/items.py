@@ -42,10 +42,14 @@ class Item:
         hashed = hashlib.sha256(f"{checked_seed(run_seed)}:{self.key}".encode()).digest()
         return int.from_bytes(hashed[:8], "big") >> 1
 
+    def options_digest(self) -> str:
+        """A hash of what was said of the item, without the files themselves."""
+        said = {name: name if name in FILE_COLUMNS else value for name, value in self.row.items()}
+        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+
     def digest(self) -> str:
         """A hash of all that the result depends on; of files, their content, so that they may be moved."""
-        said = {name: value for name, value in self.row.items() if name not in FILE_COLUMNS}
-        hashed = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode())
+        hashed = hashlib.sha256(self.options_digest().encode())
         for column in (name for name in FILE_COLUMNS if name in self.row):
             hashed.update(column.encode() + self._content(column))
         return hashed.hexdigest()

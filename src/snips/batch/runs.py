@@ -46,6 +46,7 @@ def run_batch(
     with folder.locked():
         folder.open(settings, force)
         folder.sweep()
+        warnings = folder.doubts(items)
         pending = [item for item in items if not folder.is_finished(item)]
         standing = Standing(len(items), len(items) - len(pending), 0, 0)
         progress(standing, None)
@@ -53,7 +54,7 @@ def run_batch(
             failed = standing.failed + (outcome.error is not None)
             standing = Standing(standing.total, standing.before, standing.done + 1, failed)
             progress(standing, outcome)
-        scores = Scores.of(folder, items)
+        scores = Scores.of(folder, items, warnings)
         write_table(scores, folder.path / "scores.parquet")
         write_summary(scores, folder)
         return scores

@@ -37,10 +37,11 @@ class Scores:
     """The rows of the table, in the order of the items."""
 
     rows: list[dict[str, Any]]
+    warnings: list[str]  # of results that do not fit their sources any more
 
     @classmethod
-    def of(cls, folder: RunFolder, items: Sequence[Item]) -> Scores:
-        return cls([_row(folder, item) for item in items])
+    def of(cls, folder: RunFolder, items: Sequence[Item], warnings: list[str]) -> Scores:
+        return cls([_row(folder, item) for item in items], warnings)
 
     @property
     def failed(self) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ def write_summary(scores: Scores, folder: RunFolder) -> None:
     page = _template().substitute(
         title=html.escape(f"{len(scores.rows)} restorations"),
         facts="".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in _facts(scores)),
+        warnings="".join(f'<p class="bad">{html.escape(warning)}</p>' for warning in scores.warnings),
         rows="".join(map(_row, scores.rows)),
         settings=html.escape("\n".join(f"{name}: {value}" for name, value in folder.recorded().items())),
     )

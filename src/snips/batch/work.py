@@ -17,7 +17,9 @@ from snips import costs
 from snips.batch import stacks
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import OPTION, Item
+from snips.buffers import contents
 from snips.checkpoints import fingerprint_of
+from snips.devices import restore_on, with_precision
 from snips.images import load_image
 from snips.noise import estimate_noise
 from snips.operators import LinearOperator
@@ -34,8 +36,9 @@ from snips.posing import (
 )
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
+from snips.priors.registry import BUNDLED, load_prior
 from snips.problems import InverseProblem, make_operator
-from snips.restoration import Restoration, restore
+from snips.restoration import Restoration
 from snips.sampler_settings import sampler_settings
 from snips.storage import plain
 
@@ -66,11 +69,28 @@ class Workshop:
         key = fingerprint_of({"name": name, "shape": list(image_shape), "options": others}, arrays)
         return _kept(self.operators, key, lambda: make_operator(name, image_shape, **options))
 
-    def prior(self, name: str | None, image_shape: tuple[int, int, int]) -> Prior:
-        """`prior_for`, remembered."""
+    def prior(self, name: str | None, image_shape: tuple[int, int, int], weights: dict[str, str]) -> Prior:
+        """`prior_for`, remembered; other weights than the run began with end it, on whatever machine they are."""
         name = choose_prior(image_shape).name if name is None else name
         key = (name, image_shape if name == GAUSSIAN else image_shape[0])
-        return _kept(self.priors, key, lambda: prior_for(name, image_shape))
+        return _kept(self.priors, key, lambda: checked_weights(name, prior_for(name, image_shape), weights))
+
+
+def weights_digests(name: str | None) -> dict[str, str]:
+    """A hash of the weights that a run with this prior may use; of all bundled ones where each item has its own."""
+    installed = [prior.name for prior in BUNDLED.values() if prior.file.is_file()]
+    names = installed if name is None else [] if name == GAUSSIAN else [name]
+    return {name: weights_digest(load_prior(name)) for name in names}
+
+
+def weights_digest(prior: Prior) -> str:
+    return fingerprint_of({"prior": prior.name}, contents(prior))[:16]
+
+
+def checked_weights(name: str, prior: Prior, weights: dict[str, str]) -> Prior:
+    if name != GAUSSIAN and weights.get(name) != weights_digest(prior):
+        raise OSError(f"the prior {name} has other weights here than where the run began: install the same ones")
+    return prior
 
 
 def _kept(kept: OrderedDict[Any, Kept], key: Any, make: Callable[[], Kept]) -> Kept:
@@ -110,18 +130,22 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     posed = posed_item(item, seed, workshop())
     shape = posed.problem.operator.image_shape
     options = sampler_settings(settings.sampler, **settings.sampler_options)
-    options["chunk"] = costs.chosen_chunk(shape) if settings.chunk is None else settings.chunk
+    options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
-    result = restore(
+    prior = workshop().prior(settings.prior, shape, settings.prior_weights)
+    result = restore_on(
+        torch.device(settings.device),
         posed.problem,
-        workshop().prior(settings.prior, shape),
+        with_precision(prior, settings.precision),
         sampler=settings.sampler,
         samples=settings.samples,
         seed=seed,
         checkpoint=checkpoint,
         **options,
     )
-    return _with_origin(result, posed, {"key": item.key, "digest": digest}), checkpoint
+    return _with_origin(
+        result, posed, {"key": item.key, "digest": digest, "options": item.options_digest()}
+    ), checkpoint
 
 
 def _with_origin(result: Restoration, posed: PhotoProblem, item: dict[str, str]) -> Restoration:

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
-from snips.batch.work import Outcome
+from snips.batch.work import Outcome, weights_digests
 from snips.checkpoints import SECONDS
-from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, one_line, say
+from snips.cli.app import DeviceOption, ForceOption, JsonOption, PrecisionOption, SeedOption, app, err, one_line, say
 from snips.cli.problem_options import (
     FactorOption,
     KernelOption,
@@ -29,7 +29,8 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.costs import duration
+from snips.costs import duration, fitting_pixels
+from snips.devices import pick_device
 from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
@@ -61,6 +62,8 @@ def batch(
     dataset: Annotated[str | None, typer.Option(help="Which array of a .zarr or .h5 file.")] = None,
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads for each item; fixed for the run.")] = None,
+    device: DeviceOption = "cpu",
+    precision: PrecisionOption = "float32",
     engine: Annotated[
         str, typer.Option(help="`local`, or `ray`: on a cluster, or all cores of this machine.")
     ] = "local",
@@ -92,7 +95,11 @@ def batch(
     check_count("chunk", 1 if chunk is None else chunk)
     recorded = {} if force else folder.recorded()
     fixed = int(threads or recorded.get("threads", torch.get_num_threads()))
-    settings = RunSettings(checked_seed(seed), samples, sampler, chosen, prior, chunk, fixed)
+    pixels, weights = recorded.get("chunk_pixels", fitting_pixels()), weights_digests(prior)
+    where = str(pick_device(device))
+    settings = RunSettings(
+        checked_seed(seed), samples, sampler, chosen, prior, weights, chunk, pixels, fixed, where, precision
+    )
     items = read_items(
         source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
     )
@@ -140,8 +147,11 @@ def _report(scores: Scores, output: Path, as_json: bool) -> None:
     """Exit code 1 where items failed: the others have their results."""
     failed = len(scores.failed)
     if as_json:
-        print(json.dumps({"folder": str(output), "items": len(scores.rows), "failed": failed}))
+        counts = {"items": len(scores.rows), "failed": failed, "warnings": len(scores.warnings)}
+        print(json.dumps({"folder": str(output), **counts}))
     else:
+        for warning in scores.warnings:
+            one_line(f"warning: {warning}")
         say(f"{len(scores.rows) - failed} of {len(scores.rows)} restored, {failed} failed")
         say(f"{output}: summary.html shows all; scores.parquet has the figures, items/ the results")
     if failed:

@@ -84,8 +84,8 @@ def _cosines(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 def _quarter_turns(x: Tensor) -> Tensor:
     """exp(-i pi k / 2n)."""
     n = x.shape[-1]
-    angle = -math.pi / (2 * n) * torch.arange(n, dtype=torch.float64, device=x.device)
-    return torch.polar(torch.ones_like(angle), angle).to(x.dtype.to_complex())
+    angle = -math.pi / (2 * n) * torch.arange(n, dtype=torch.float64)
+    return torch.polar(torch.ones_like(angle), angle).to(device=x.device, dtype=x.dtype.to_complex())
 
 
 def _scale(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -70,15 +71,20 @@ class UNet(Prior):
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         return self.estimate(x, sigma)[0].to(x.dtype)
 
-    def estimate(self, x: Tensor, sigma: float | Tensor) -> tuple[Tensor, Tensor]:
-        """The denoised image, and the error that the linear estimate alone would have (B or 1, 1, 1, 1)."""
+    def estimate(
+        self, x: Tensor, sigma: float | Tensor, residual: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The denoised image, and the error that the linear estimate alone would have (B or 1, 1, 1, 1).
+
+        `residual` stands in for the method of that name, where that shall be computed in another way.
+        """
         self._check(x)
         x = x.to(self.level.enter.weight)
         level = per_image(sigma, x)
         linear, white, error = self.wiener[str(x.shape[1])](x, level.flatten())
         # What is not linear in x fades like 1/sigma^2 once the noise exceeds every direction of the data.
         scale = error / (1 + (level / self.config.sigma_max) ** 2)
-        return linear + scale * self.residual(white, linear, level), error
+        return linear + scale * (residual or self.residual)(white, linear, level), error
 
     def residual(self, white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
         """The network proper: what the linear estimate (B, C, H, W) misses, over its expected error."""

@@ -84,8 +84,8 @@ class Wiener(nn.Module):
         return white.view(shape), estimate.view(shape), error.view(-1, *shape[1:])
 
     def _law_power(self, height: int, width: int) -> Tensor:
-        amplitude, exponent, mean_variance = self.law.double()[..., None, None].unbind(1)
-        frequency = _frequency(height, width).to(amplitude)
+        amplitude, exponent, mean_variance = self.law.cpu().double()[..., None, None].unbind(1)
+        frequency = _frequency(height, width)
         power = amplitude * frequency.clamp(min=1e-9) ** -exponent
         power[:, 0, 0] = mean_variance[:, 0, 0] * height * width
         return power

@@ -43,7 +43,7 @@ class Coordinates:
         self.operator = problem.operator
         y_bar = self.operator.Ut(problem.y.detach())
         self.y_bar = y_bar[[chain.image - problem.first_image for chain in chains]]
-        self.s = self.operator.singular_values.to(torch.float64)
+        self.s = self.operator.singular_values.cpu().to(torch.float64)  # not every device has float64
         # Even a noiseless y is rounded: to believe more than its digits would amplify the rounding by 1 / s.
         rounding = 4 * torch.finfo(problem.y.dtype).eps * float(self.s.max())
         self.sigma_0 = max(problem.sigma_0, rounding)
@@ -59,8 +59,8 @@ class Coordinates:
         gain = torch.where(decided, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
         gain = torch.where(measured, gain, 0)
         variance = sigma**2 * torch.where(decided, 1 - r.clamp(min=1) ** -2, 1 - q)
-        dtype = self.operator.singular_values.dtype
-        return Level(sigma, q.to(dtype), gain.to(dtype) * self.y_bar, variance.to(dtype), decided)
+        like = self.operator.singular_values
+        return Level(sigma, q.to(like), gain.to(like) * self.y_bar, variance.to(like), decided.to(like.device))
 
     def white(self, noise: Tensor) -> Tensor:
         """Noise drawn in pixels as coordinates: the same for every basis that LAPACK may choose, real or complex."""

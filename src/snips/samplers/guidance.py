@@ -151,4 +151,4 @@ def _sharpness(coordinates: Coordinates, level: Level) -> Tensor:
     s, sigma, sigma_0 = coordinates.s, level.sigma, coordinates.sigma_0
     r2 = (s * sigma / sigma_0) ** 2 if sigma_0 > 0 else torch.where(s > 0, float("inf"), 0.0)
     relative = (r2 - 1).clamp(max=SHARPEST**2)  # (S sigma)^2
-    return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q.dtype)
+    return (torch.where(relative > 1e-4, relative, 0).sqrt() / sigma).to(level.q)

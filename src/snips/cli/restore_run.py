@@ -1,0 +1,104 @@
+"""One restoration that a command asks for: sampled with a bar, stopped, resumed, verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from snips.checkpoints import Checkpoint
+from snips.cli.app import err
+from snips.devices import moved, restore_on
+from snips.photo_problems import PhotoProblem
+from snips.priors import Prior
+from snips.restoration import Interrupted, Restoration, run_fingerprint, sampler_for
+from snips.verification import finer, verified
+
+
+@dataclass(frozen=True)
+class RestoreRun:
+    """All that sampling needs."""
+
+    posed: PhotoProblem
+    prior: Prior
+    sampler: str
+    samples: int
+    seed: int
+    settings: dict[str, Any]
+    command: str
+    device: torch.device
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def calls(self) -> int:
+        """How often the denoiser is called for each sample."""
+        langevin = self.sampler == "langevin"
+        return len(self.settings["sigmas"]) * self.settings["tau"] if langevin else self.settings["nfe"]
+
+    def sample(self, quiet: bool) -> Restoration:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+            bar = progress.add_task("sampling", total=None)
+            result = restore_on(
+                self.device,
+                self.posed.problem,
+                self.prior,
+                sampler=self.sampler,
+                samples=self.samples,
+                seed=self.seed,
+                on_step=lambda info: progress.update(bar, completed=info.step, total=info.total),
+                checkpoint=self.checkpoint,
+                **self.settings,
+            )
+        return self._with_origin(result)
+
+    def finished(self, folder: Path) -> Restoration:
+        """What an earlier run of this command wrote; a folder with anything else is not touched."""
+        result = Restoration.load(folder, self.posed.problem.operator)
+        if result.settings.get("fingerprint") != self.fingerprint():
+            raise ValueError(
+                f"{folder} exists already, and is no result of this command with --resume: choose another folder, or "
+                "overwrite its results with --force"
+            )
+        return result
+
+    def fingerprint(self) -> str:
+        sampler = sampler_for(self.sampler, self.posed.problem)
+        described = {"sampler": sampler, "sampler_options": self.settings, "seed": self.seed}
+        return run_fingerprint(moved(self.posed.problem, self.device), self.prior, self.samples, described)
+
+    def kept(self, stop: Interrupted) -> Restoration:
+        """The samples that were finished when Ctrl-C came, unless the run can go on from its state."""
+        if self.checkpoint is not None:
+            note("stopped: the same command goes on", quiet=False)
+            raise typer.Exit(130)
+        if stop.finished is None:
+            note("stopped before a sample was finished: nothing is written", quiet=False)
+            raise typer.Exit(130)
+        note(f"stopped; {stop.finished.settings['interrupted']} samples were finished and are kept", quiet=False)
+        return self._with_origin(stop.finished)
+
+    def verified(self, result: Restoration, quiet: bool) -> tuple[Restoration, int]:
+        """The result with the verdict of a finer run, and the exit code."""
+        arguments = finer(result)
+        fields = {name: arguments.pop(name) for name in ("sampler", "samples", "seed")}
+        try:
+            return verified(result, replace(self, settings=arguments, **fields).sample(quiet)), 0
+        except Interrupted:
+            note("stopped while verifying: the samples are kept, without a verdict", quiet=False)
+            return result, 130
+
+    def _with_origin(self, result: Restoration) -> Restoration:
+        """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""
+        origin = {"command": self.command, "notes": list(self.posed.notes)}
+        origin |= {"noise": str(self.posed.noise)} if self.posed.noise else {}
+        return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
+
+
+def note(text: str, quiet: bool) -> None:
+    if not quiet:
+        err.print(f"snips: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,60 @@
+"""Where and how precisely to compute: chosen by the programs, never below `restore()`.
+
+Only the CPU is tested. CUDA and MPS are written for but were never run: random numbers are drawn on the CPU and
+everything that needs float64 stays there, since MPS has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from snips.names import unknown_name
+from snips.priors.base import Prior
+from snips.priors.precision import LowPrecision
+from snips.problems import InverseProblem
+from snips.restoration import Interrupted, Restoration, restore
+
+AUTO, DEVICES = "auto", ("cpu", "cuda", "mps")
+PRECISIONS = ("float32", "bfloat16")
+
+
+def pick_device(name: str) -> torch.device:
+    """A device by name, such as cuda:1; "auto" is the first graphics processor, else the CPU."""
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == AUTO:
+        return torch.device(next((kind for kind in ("cuda", "mps") if present[kind]), "cpu"))
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or (index and not index.isdigit()):
+        raise ValueError(unknown_name("device", name, [AUTO, *DEVICES]))
+    if not present[kind]:
+        raise ValueError(f"PyTorch finds no device {kind} here: choose --device auto, or install a build with {kind}")
+    return torch.device(name)
+
+
+def with_precision(prior: Prior, precision: str) -> Prior:
+    """The prior with its network in that precision."""
+    if precision not in PRECISIONS:
+        raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
+    return prior if precision == "float32" else LowPrecision(prior)
+
+
+def moved(problem: InverseProblem, device: torch.device) -> InverseProblem:
+    """The problem on a device."""
+    truth = None if problem.truth is None else problem.truth.to(device)
+    return replace(problem, y=problem.y.to(device), truth=truth)
+
+
+def restore_on(device: torch.device, problem: InverseProblem, prior: Prior, **options: Any) -> Restoration:
+    """`restore()` on a device; what it returns, or what was finished when it was stopped, is on the CPU again."""
+
+    def returned(result: Restoration) -> Restoration:
+        settings = {**result.settings, "device": str(device)}
+        return replace(result, problem=problem, samples=result.samples.cpu(), settings=settings)
+
+    try:
+        return returned(restore(moved(problem, device), prior.to(device), **options))
+    except Interrupted as stop:
+        raise Interrupted(None if stop.finished is None else returned(stop.finished)) from stop

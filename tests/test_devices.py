@@ -1,0 +1,83 @@
+"""Devices by name, and lower precision that changes less than sampling noise does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import snips
+from snips import InverseProblem, load_image, load_prior, make_operator, restore
+from snips.devices import pick_device, restore_on, with_precision
+from snips.priors import StationaryGaussian
+from snips.restoration import Interrupted
+
+CPU, EXAMPLE = torch.device("cpu"), Path(snips.__file__).parent / "assets" / "example.png"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "found"), [(False, False, "cpu"), (True, False, "cuda"), (True, True, "cuda"), (False, True, "mps")]
+)
+def test_auto_takes_a_graphics_processor_where_there_is_one(cuda, mps, found, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert pick_device("auto").type == found
+
+
+@pytest.mark.parametrize(("name", "message"), [("cudda", "did you mean cuda"), ("cuda:x", "device"), ("", "device")])
+def test_unknown_devices(name, message):
+    with pytest.raises(ValueError, match=message):
+        pick_device(name)
+
+
+def test_an_absent_device_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no device cuda here"):
+        pick_device("cuda:0")
+
+
+@pytest.fixture
+def problem():
+    return InverseProblem.simulate(make_operator("sr2", (1, 8, 8)), torch.rand(1, 1, 8, 8), 0.1, seed=0)
+
+
+def test_restore_on_is_restore(problem):
+    prior, options = StationaryGaussian.natural((1, 8, 8)), {"nfe": 8, "samples": 2}
+    here, there = restore(problem, prior, **options), restore_on(CPU, problem, prior, **options)
+    assert torch.equal(here.samples, there.samples)
+    assert there.problem is problem
+    assert there.settings["device"] == "cpu"
+
+
+def test_what_was_finished_comes_back(problem):
+    def stop(info):
+        if info.step == 12:
+            raise KeyboardInterrupt
+
+    prior = StationaryGaussian.natural((1, 8, 8))
+    with pytest.raises(Interrupted) as stopped:
+        restore_on(CPU, problem, prior, nfe=8, samples=2, chunk=1, on_step=stop)
+    assert stopped.value.finished is not None
+    assert stopped.value.finished.samples.shape == (1, 1, 1, 8, 8)
+    assert stopped.value.finished.problem is problem
+
+
+def test_precision_is_of_our_networks_alone():
+    with pytest.raises(ValueError, match="lower precision"):
+        with_precision(StationaryGaussian.natural((1, 8, 8)), "bfloat16")
+    with pytest.raises(ValueError, match="unknown precision"):
+        with_precision(StationaryGaussian.natural((1, 8, 8)), "float16")
+
+
+def test_lower_precision_changes_less_than_sampling_noise():
+    """The same seeds: what differs is precision alone. The mean of 8 samples is known to std / sqrt(8)."""
+    samples, prior = 8, load_prior("natural")
+    x = load_image(EXAMPLE)[..., 16:48, 16:48]
+    problem = InverseProblem.simulate(make_operator("sr2", (3, 32, 32)), x, 0.05, seed=0)
+    full = restore(problem, prior, nfe=15, samples=samples)
+    low = restore(problem, with_precision(prior, "bfloat16"), nfe=15, samples=samples)
+    moved_by = (full.mean - low.mean).square().mean().sqrt()
+    noise = full.std.square().mean().sqrt() / samples**0.5
+    assert 0 < moved_by < 0.5 * noise
+    assert abs(float((low.std.square().mean() / full.std.square().mean()).sqrt()) - 1) < 0.1
