@@ -24,6 +24,7 @@ NOT_RUN = {
     "git": "needs the repository",
     "pre-commit": "is a program of its own",
     "snips --install-completion": "changes the shell's start file; tests/test_doctor.py completes a command",
+    "snips batch manifest.csv --engine ray": "needs a cluster; tests/test_batch_ray.py runs one",
     "snips web": "serves until it is stopped; tests/test_web_browser.py runs it",
     "snips train": "trains until it is stopped; tests/test_training.py runs it",
     "SNIPS_SCREENSHOTS=1 python -m pytest": "is a test itself",
@@ -74,6 +75,9 @@ def fill_workplace(folder: Path) -> None:
         small = picture.reduce(4)
         for name in ("small.png", "face.png", "photo.png", "scratched.png", "blurred.tif"):
             small.save(folder / name)
+        (folder / "measurements").mkdir()
+        for name in ("first.png", "second.png"):
+            small.save(folder / "measurements" / name)
         picture.save(folder / "clean.png")
     mask = np.full((16, 16), 255, np.uint8)
     mask[4:8, 4:12] = 0
