@@ -45,6 +45,8 @@ class OptionalPart:
 
 OPTIONAL = (
     OptionalPart("gradio", "snips web", "pip install 'snips[web]'"),
+    OptionalPart("pyarrow", "snips batch", "pip install 'snips[batch]'"),
+    OptionalPart("ray", "snips batch --engine ray", "pip install 'snips[ray]'"),
     OptionalPart("tensorboard", "snips train --tensorboard", "pip install 'snips[train]'"),
     OptionalPart("xarray", "Restoration.to_xarray", "pip install 'snips[xarray]'"),
     OptionalPart("pylops", "operators of pylops", "pip install 'snips[pylops]'"),
@@ -137,7 +139,10 @@ def _show(environment: dict[str, str], needed: list[Finding], optional: list[Fin
     for name, value in environment.items():
         say(f"{name + ':':<13}{value}")
     for title, findings in (("needed", needed), ("optional", optional)):
-        table = Table(title, "found", "for", "how to get it")
+        table = Table(title, "found", "for")
         for finding in findings:
-            table.add_row(finding.name, finding.state, finding.use, "" if finding.ok else finding.advice)
+            table.add_row(finding.name, finding.state, finding.use)
         out.print(table, markup=False)
+    for finding in (*needed, *optional):
+        if not finding.ok:
+            say(f"{finding.name} is {finding.state}: {finding.advice}")  # a line of its own, to copy
