@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from snips.operators.base import LinearOperator, reciprocal
+from snips.operators.same_basis import SameBasis
 
 
 class Stacked(LinearOperator):
@@ -64,7 +65,7 @@ class Stacked(LinearOperator):
         return self.get_buffer(f"share_{i}")
 
 
-class RowScaled(LinearOperator):
+class RowScaled(SameBasis):
     """y = weights * H x: the units of each measurement changed, where the basis of H survives that.
 
     Args:
@@ -75,49 +76,31 @@ class RowScaled(LinearOperator):
     weights: Tensor
 
     def __init__(self, operator: LinearOperator, weights: Tensor, gains: Tensor) -> None:
-        super().__init__(operator.image_shape, operator.measurement_shape)
-        self.operator, self.how, self.recorded = operator, operator.how, operator.recorded
+        super().__init__(operator, operator.measurement_shape)
+        self.recorded, self.measured_channels = operator.recorded, operator.measured_channels
         self.register_exact("weights", weights)
         self.register_exact("singular_values", operator.exact_singular_values * gains)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weights * self.operator(x)
 
-    def Vt(self, x: Tensor) -> Tensor:
-        return self.operator.Vt(x)
 
-    def V(self, x_bar: Tensor) -> Tensor:
-        return self.operator.V(x_bar)
-
-    def Ut(self, y: Tensor) -> Tensor:
-        return self.operator.Ut(y)
-
-    def U(self, y_bar: Tensor) -> Tensor:
-        return self.operator.U(y_bar)
-
-
-class InBasisOf(LinearOperator):
+class InBasisOf(SameBasis):
     """y = factor * x in the basis of another operator: a multiple of the identity has every basis."""
 
     def __init__(self, other: LinearOperator, factor: float) -> None:
-        super().__init__(other.image_shape, other.image_shape)
-        self.other, self.factor = other, factor
+        super().__init__(other, other.image_shape)
+        self.factor = factor
         self.register_exact("singular_values", torch.full((1, 1, 1), factor))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.factor * x
 
-    def Vt(self, x: Tensor) -> Tensor:
-        return self.other.Vt(x)
-
-    def V(self, x_bar: Tensor) -> Tensor:
-        return self.other.V(x_bar)
-
     def Ut(self, y: Tensor) -> Tensor:
-        return self.other.Vt(y)
+        return self.operator.Vt(y)
 
     def U(self, y_bar: Tensor) -> Tensor:
-        return self.other.V(y_bar)
+        return self.operator.V(y_bar)
 
 
 def _recorded(parts: Sequence[LinearOperator]) -> Tensor | None:

@@ -36,6 +36,11 @@ class Level:
         return torch.addcmul(self.pull, 1 - self.q, denoised_bar)
 
 
+def believable_noise(problem: InverseProblem, largest: float) -> float:
+    """Sigma_0, but no less than the rounding of y: to believe more than its digits would amplify that by 1 / s."""
+    return max(problem.sigma_0, 4 * torch.finfo(problem.y.dtype).eps * largest)
+
+
 class Coordinates:
     """The measurements of all chains in the SVD basis of H."""
 
@@ -44,9 +49,7 @@ class Coordinates:
         y_bar = self.operator.Ut(problem.y.detach())
         self.y_bar = y_bar[[chain.image - problem.first_image for chain in chains]]
         self.s = self.operator.singular_values.cpu().to(torch.float64)  # not every device has float64
-        # Even a noiseless y is rounded: to believe more than its digits would amplify the rounding by 1 / s.
-        rounding = 4 * torch.finfo(problem.y.dtype).eps * float(self.s.max())
-        self.sigma_0 = max(problem.sigma_0, rounding)
+        self.sigma_0 = believable_noise(problem, float(self.s.max()))
 
     def at(self, sigma: float) -> Level:
         """The conditional law at noise level sigma."""

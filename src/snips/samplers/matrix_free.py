@@ -28,6 +28,7 @@ from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
+from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
@@ -102,8 +103,7 @@ class Law:
         self.operator: LinearOperator = problem.operator
         self.y = problem.y.detach()[[chain.image - problem.first_image for chain in chains]]
         self.largest = self.operator.largest()
-        rounding = 4 * torch.finfo(problem.y.dtype).eps * self.largest
-        self.sigma_0 = max(problem.sigma_0, rounding) or 1.0  # 0 only where H is: then y tells nothing anyway
+        self.sigma_0 = believable_noise(problem, self.largest) or 1.0  # 0 only where H is: then y tells nothing anyway
         self.model, self.guided = Photographs(self.operator), guided
 
     def shown(self, sigma: float) -> bool:
