@@ -214,6 +214,43 @@ def test_a_kernel_as_a_picture(tmp_path):
     np.testing.assert_allclose(problem.y, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", [[[-1.0, -1.0]], [[1.0, -4.0]]])
+def test_a_kernel_of_a_negative_sum(kernel, photo, tmp_path):
+    np.save(tmp_path / "kernel.npy", np.array(kernel))
+    line = refused(run("restore", photo, "--kernel", tmp_path / "kernel.npy", "--out", tmp_path / "out"))
+    assert "needs a positive sum" in line
+
+
+@pytest.mark.parametrize("white", [1, 127, 255])
+def test_masks_with_any_white(white, photo, tmp_path):
+    mask = np.zeros((12, 20), np.uint8)
+    mask[:, 5:] = white
+    Image.fromarray(mask).save(tmp_path / "mask.png")
+    restored(tmp_path, photo, "-s", "0.1", "--mask", tmp_path / "mask.png")
+    assert Restoration.load(tmp_path / "out").problem.y.numel() == 3 * 12 * 15
+
+
+def test_a_mask_that_hides_everything(photo, tmp_path):
+    Image.new("L", (20, 12), 0).save(tmp_path / "mask.png")
+    line = refused(run("restore", photo, "--mask", tmp_path / "mask.png", "--out", tmp_path / "out"))
+    assert "hides every pixel" in line
+
+
+def test_more_interrupts_while_saving(photo, tmp_path, monkeypatch):
+    """Ctrl-C again and again: what was finished is kept all the same."""
+    real = Restoration.save
+
+    def save(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(Restoration, "save", save)
+    monkeypatch.setitem(restoration.SAMPLERS, "fast", interrupting(25))
+    quick = ("-s", "0.1", "--nfe", "10", "-k", "5", "--chunk", "1", "--prior", "gaussian", "--out", tmp_path / "out")
+    assert run("restore", photo, *quick).exit_code == 130
+    assert len(Restoration.load(tmp_path / "out").samples) == 2
+
+
 @pytest.mark.parametrize("kernel", [[[1.0, -2.0, 1.0]], [[0.0]], [[1.0, -1.0]]])
 def test_a_kernel_that_sums_to_0(kernel, photo, tmp_path):
     np.save(tmp_path / "kernel.npy", np.array(kernel))

@@ -84,6 +84,23 @@ def test_a_transparent_colour_of_a_palette_is_alpha(tmp_path):
     assert photo.alpha.sum() == 11
 
 
+def test_16_bit_tiff_whose_white_is_0(tmp_path):
+    values = random_pixels(5, 7, dtype=np.uint16)
+    Image.fromarray(values).save(tmp_path / "inverted.tif", tiffinfo={262: 0})
+    with Image.open(tmp_path / "inverted.tif") as written:
+        assert written.tag_v2[262] == 0
+    np.testing.assert_allclose(load_photo(tmp_path / "inverted.tif").pixels[0, 0], 1 - values / 65535, atol=1e-6)
+
+
+def test_a_tensor_with_its_channels_last_is_refused():
+    with pytest.raises(ValueError, match="as if it were"):
+        as_photo(torch.rand(20, 30, 3))
+
+
+def test_tensors_of_few_bits():
+    assert as_photo(torch.full((1, 4, 4), 0.5, dtype=torch.bfloat16)).pixels.mean() == 0.5
+
+
 def test_cmyk_without_a_profile_is_converted_and_said(tmp_path):
     Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "ink.jpg", quality=100)
     photo = load_photo(tmp_path / "ink.jpg")

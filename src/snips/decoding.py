@@ -68,7 +68,9 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     profile, raw = image.info.get("icc_profile"), _raw_mode(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
-        return _grey(_sixteen_bits(np.asarray(upright))), Origin(lossy=lossy)
+        values = _sixteen_bits(np.asarray(upright))
+        inverted = getattr(image, "tag_v2", {}).get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
+        return _grey(65535 - values if inverted and values.dtype == np.uint16 else values), Origin(lossy=lossy)
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
     converted, notes = _to_known_mode(upright, profile, raw)

@@ -52,6 +52,11 @@ def pose(
         raise ValueError(f"sigma must be a number or auto, not {sigma_0!r}")
     alpha = None if photo.alpha is None else enlarged_alpha(photo.alpha, *operator.image_shape[1:])
     known = noise.sigma_0 if noise is not None else float(sigma_0)
+    if isinstance(problem, str) and problem != "matrix" and known > 1:  # a matrix has a scale of its own
+        raise ValueError(
+            f"a noise of {known:g} is more than the whole range of pixels, which is 0 to 1 here: is it meant for 0 to "
+            f"255? Then give {known / 255:.4g}"
+        )
     return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, photo.notes)
 
 

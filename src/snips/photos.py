@@ -61,7 +61,14 @@ def as_photo(value: Any, value_range: ValueRange | None = None) -> Photo:
     if isinstance(value, Image.Image):
         return _from_values(*decoding.decode(value), value_range)
     if isinstance(value, Tensor):
-        photo = _from_array(value.detach().cpu().numpy(), value_range, channels_first=True)
+        if value.ndim == 3 and value.shape[0] > 4 >= value.shape[-1]:
+            raise ValueError(
+                f"a tensor is (C, H, W), but this one has shape {tuple(value.shape)}, as if it were (H, W, C): "
+                "turn it with .permute(2, 0, 1)"
+            )
+        values = value.detach().cpu()
+        values = values.float() if values.dtype == torch.bfloat16 else values  # NumPy has none
+        photo = _from_array(values.numpy(), value_range, channels_first=True)
         return replace(photo, pixels=photo.pixels.to(value.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         return _from_array(np.asarray(value), value_range)

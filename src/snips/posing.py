@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ def file_options(mask: Path | None, kernel: Path | None, factor: int | None, mat
     """The options of a problem that have a name of their own; arrays from files."""
     options: dict[str, Any] = {}
     if mask is not None:
-        options["mask"] = measurements.load_array(mask) >= 0.5
+        options["mask"] = _read_mask(mask)
     if kernel is not None:
         options["kernel"] = _read_kernel(kernel)
     if factor is not None:
@@ -36,13 +37,22 @@ def file_options(mask: Path | None, kernel: Path | None, factor: int | None, mat
     return options
 
 
+def _read_mask(path: Path) -> Tensor:
+    """Bright is seen. What is bright is told by the brightest: 255, and also 1 in files that hold 0 and 1."""
+    values = measurements.load_array(path)
+    brightest = values.max()
+    if not brightest > 0:
+        raise ValueError(f"the mask {path} hides every pixel: white is what was seen, black what was not")
+    return values >= brightest / 2
+
+
 def _read_kernel(path: Path) -> Tensor:
     """Weights that sum to 1, so that the blur keeps the brightness."""
     weights = measurements.load_array(path)
     total = weights.sum()
-    if abs(total) <= 1e-6 * weights.abs().sum():
+    if total <= 1e-6 * weights.abs().sum():
         raise ValueError(
-            f"the weights of the kernel {path} sum to 0: a blur that keeps brightness needs a positive sum"
+            f"the weights of the kernel {path} sum to {total:.3g}: a blur that keeps brightness needs a positive sum"
         )
     return weights / total
 
@@ -80,7 +90,7 @@ def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda
         sigma = float(text)
     except ValueError:
         raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
-    if not 1 < sigma <= 255:
+    if sigma <= 1 or not math.isfinite(sigma):
         return sigma
     meant = sigma / 255
     told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"

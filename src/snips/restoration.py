@@ -23,7 +23,7 @@ from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.names import unknown_name
 from snips.operators import LinearOperator
 from snips.photo_problems import AUTO, PhotoProblem, pose
-from snips.photos import as_photo
+from snips.photos import as_photo, checked_range
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, prior_for
 from snips.problems import InverseProblem
@@ -102,7 +102,7 @@ class Restoration:
     def __repr__(self) -> str:
         K, B, C, H, W = self.samples.shape
         lines = [
-            f"Restoration: {K} samples of {B} image{'s' * (B > 1)} {C}x{H}x{W}, sigma_0 = {self.problem.sigma_0:g}"
+            f"Restoration: {K} sample{'s' * (K > 1)} of {B} image{'s' * (B > 1)} {C}x{H}x{W}, sigma_0 = {self.problem.sigma_0:g}"
         ]
         if (scores := self.psnr()) is not None:
             lines.append(f"PSNR {scores[0].mean():.2f} dB (samples), {scores[1].mean():.2f} dB (their mean)")
@@ -133,6 +133,7 @@ def restore(
     *,
     operator: str | LinearOperator | None = None,
     sigma_0: float | str | None = None,
+    value_range: tuple[float, float] | None = None,
     sampler: str = "fast",
     samples: int = 8,
     seed: int = 0,
@@ -147,6 +148,7 @@ def restore(
         prior: a denoiser on the device of the measurement, or its name; the fitting bundled one where not given.
         operator: with a photo, a problem by name or its operator; "denoise" by default.
         sigma_0: with a photo, its noise; "auto", the default, estimates it and warns where that is a guess.
+        value_range: with a photo, the values of black and white where they are not the obvious ones.
         sampler: a name in `SAMPLERS`; its further arguments are `sampler_options`.
         samples: K samples for each image.
         seed: the same seed gives the same samples.
@@ -158,7 +160,7 @@ def restore(
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
     check_count("samples", samples)
-    posed = _posed(problem, operator, sigma_0)
+    posed = _posed(problem, operator, sigma_0, value_range)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
     sampler = sampler_for(sampler, task)
     started = time.perf_counter()
@@ -211,15 +213,25 @@ def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, describ
     return fingerprint_of(facts, {"y": problem.y}, arrays, contents(problem.operator), contents(prior))
 
 
-def _posed(problem: Any, operator: str | LinearOperator | None, sigma_0: float | str | None) -> PhotoProblem:
+def _posed(
+    problem: Any,
+    operator: str | LinearOperator | None,
+    sigma_0: float | str | None,
+    value_range: tuple[float, float] | None,
+) -> PhotoProblem:
     if isinstance(problem, InverseProblem):
-        if operator is not None or sigma_0 is not None:
+        if not operator is sigma_0 is value_range is None:
             raise ValueError(
-                "an InverseProblem knows its operator and sigma_0: leave both out, or give the photo alone"
+                "an InverseProblem knows its operator, sigma_0 and values: leave these out, or give the photo alone"
             )
         return PhotoProblem(problem)
     sigma_0 = AUTO if sigma_0 is None else sigma_0
-    posed = pose(as_photo(problem), "denoise" if operator is None else operator, sigma_0, {})
+    posed = pose(
+        as_photo(problem, value_range and checked_range(*value_range)),
+        "denoise" if operator is None else operator,
+        sigma_0,
+        {},
+    )
     if posed.noise is not None and posed.noise.doubt:
         warnings.warn(str(posed.noise), stacklevel=3)
     return posed

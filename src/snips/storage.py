@@ -105,7 +105,9 @@ def check_target(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, not a folder: choose another name")
     if folder.exists() and not force:
-        raise ValueError(f"{folder} exists already: choose another folder, or overwrite its results with force")
+        raise ValueError(
+            f"{folder} exists already: choose another folder, or overwrite its results with --force (force=True)"
+        )
     if foreign := _foreign_files(folder):
         raise ValueError(
             f"{folder} holds {foreign[0].name}, which would be replaced, but no result that it belongs to: "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,19 @@ from snips.photo_problems import PhotoProblem
 from snips.priors import Prior
 from snips.restoration import Interrupted, Restoration, run_fingerprint, sampler_for
 from snips.verification import finer, verified
+
+
+@contextmanager
+def uninterrupted():
+    """What was finished reaches the disk, however often Ctrl-C is pressed."""
+    if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)

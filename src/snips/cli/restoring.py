@@ -32,7 +32,7 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.cli.restore_run import RestoreRun, note
+from snips.cli.restore_run import RestoreRun, note, uninterrupted
 from snips.devices import pick_device, with_precision
 from snips.photo_problems import PhotoProblem
 from snips.posing import posed_problem
@@ -129,9 +129,10 @@ def restore_command(
         result, code = run.kept(stop), 130
     if verify and not code:
         result, code = run.verified(result, quiet=as_json)
-    result.save(output, force=force)
-    if checkpoint is not None:
-        checkpoint.remove()
+    with uninterrupted():
+        result.save(output, force=force)
+        if checkpoint is not None:
+            checkpoint.remove()
     _report(result, output, as_json)
     if code:
         raise typer.Exit(code)
@@ -175,4 +176,5 @@ def _report(result: Restoration, folder: Path, as_json: bool) -> None:
     say(repr(result))
     if "verification" in result.settings:
         say(result.settings["verification"]["verdict"])
-    say(f"{folder / 'report.html'} shows all; beside it sample_*.png, mean.png, std_map.png, grid.png, samples.webp")
+    spread = "std_map.png, samples.webp, " if len(result.samples) > 1 else ""
+    say(f"{folder / 'report.html'} shows all; beside it sample_*.png, mean.png, {spread}grid.png")
