@@ -1,8 +1,8 @@
 """Many visitors of the web page at once: does each get their own result, and does memory stay bounded?
 
-    python benchmarks/web_load.py [--visitors 24] [--rounds 3]
+    python benchmarks/web_load.py [--visitors 24] [--rounds 3] [--waiting 8]
 
-Starts `snips web` on this machine with its usual limits and speaks to it as a browser does: each visitor keeps a page
+Starts `snips web` on this machine and speaks to it as a browser does: each visitor keeps a page
 open, uploads a picture of their own, has it restored with the Gaussian prior, and downloads the archive. Who is refused
 because the queue is full tries again. The samples in the archive must be those of the same task here, bit for bit.
 Exits with 1 where a result is lost or another's, where a folder of a visitor is left after all are gone, or where
@@ -127,9 +127,9 @@ def folders_left(server: Server, seconds: float = 60) -> int:
     return len(server.visitor_folders())
 
 
-def measure(visitors: int, rounds: int, folder: Path) -> dict[str, Any]:
+def measure(visitors: int, rounds: int, waiting: int, folder: Path) -> dict[str, Any]:
     (folder / "server").mkdir()
-    server, tallies, memory = Server(folder / "server"), [], []
+    server, tallies, memory = Server(folder / "server", "--waiting", str(waiting)), [], []
     try:
         config = httpx.get(server.address + "config").json()
         functions = {entry["api_name"]: entry["id"] for entry in config["dependencies"]}
@@ -142,7 +142,13 @@ def measure(visitors: int, rounds: int, folder: Path) -> dict[str, Any]:
     finally:
         code = server.stop()
     total = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
-    settings = {"visitors_at_once": visitors, "rounds": rounds, "seconds": seconds, "exit_code": code}
+    settings = {
+        "visitors_at_once": visitors,
+        "rounds": rounds,
+        "waiting": waiting,
+        "seconds": seconds,
+        "exit_code": code,
+    }
     return {**settings, **total, "folders_left": left, "memory_mib": memory, "peak_mib": peak}
 
 
@@ -150,10 +156,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visitors", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--waiting", type=int, default=Limits().waiting, help="places in the queue")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as the server has: threads decide about rounding
     with tempfile.TemporaryDirectory() as folder:
-        results = measure(args.visitors, args.rounds, Path(folder))
+        results = measure(args.visitors, args.rounds, args.waiting, Path(folder))
     growth = results["memory_mib"][-1] - results["memory_mib"][0]
     print_table("web page", ["", ""], [[name, value] for name, value in results.items()])
     store("web_load", results)
