@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow check format docs figures benchmarks clean
+.PHONY: demo test test-slow check format docs figures benchmarks audit clean
 
 demo: $(VENV)/installed
 	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --prior faces --out demo --force
@@ -36,6 +36,10 @@ figures: $(VENV)/installed-dev
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/operators.py
 	$(BIN)/python benchmarks/overhead.py
+
+# of the dependencies; with `pip-audit` on the PATH also against known vulnerabilities
+audit: $(VENV)/installed-dev
+	$(BIN)/python tools/audit.py
 
 # torch first and by its exact version, so that pip takes the build without CUDA where there is one
 $(VENV)/torch: constraints.txt

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # whose files and servers some benchmarks use, too
 
 
 def seconds(function: Callable[[], object], repeat: int = 5, warm_up: int = 1) -> float:

@@ -15,7 +15,7 @@ LAYERS = [
     {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins", "arrays", "decoding"},
     {"labelled", "operators", "photos"},
     {"images", "priors", "problems"},
-    {"samplers", "metrics", "integrations", "training", "whitening"},
+    {"samplers", "metrics", "integrations", "tiling", "training", "whitening"},
     {"checkpoints", "conversion", "finished", "report"},
     {"noise", "storage"},
     {"photo_problems"},

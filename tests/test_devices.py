@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import snips
+from batch_cases import pictures
 from snips import InverseProblem, load_image, load_prior, make_operator, restore
+from snips.cli import app
 from snips.devices import pick_device, restore_on, with_precision
 from snips.priors import StationaryGaussian
 from snips.restoration import Interrupted
@@ -81,3 +85,39 @@ def test_lower_precision_changes_less_than_sampling_noise():
     noise = full.std.square().mean().sqrt() / samples**0.5
     assert 0 < moved_by < 0.5 * noise
     assert abs(float((low.std.square().mean() / full.std.square().mean()).sqrt()) - 1) < 0.1
+
+
+@pytest.fixture
+def threads():
+    """Sets torch's number of threads, as another machine would have it; afterwards it is what it was."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def batch(source, out, *more):
+    options = ("-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "4", "--prior", "gaussian")
+    result = CliRunner().invoke(app, ["batch", str(source), "--out", str(out), *options, *more])
+    settings = [json.loads(file.read_text())["settings"] for file in (out / "items").glob("*/result.json")]
+    return result, {one["threads"] for one in settings}
+
+
+def test_threads_are_torchs_own_where_a_run_begins_and_stay(threads, tmp_path):
+    """The run goes on with the same number where torch would choose another."""
+    source, out = pictures(tmp_path / "in", 1), tmp_path / "out"
+    threads(3)
+    assert batch(source, out)[1] == {3}
+    (source / "later.png").write_bytes((source / "picture_0.png").read_bytes())
+    threads(1)
+    assert batch(source, out)[1] == {3}
+    assert json.loads((out / "run.json").read_text())["threads"] == 3
+    assert torch.get_num_threads() == 3
+
+
+def test_threads_by_hand(threads, tmp_path):
+    source, out = pictures(tmp_path / "in", 1), tmp_path / "out"
+    threads(3)
+    assert batch(source, out, "--threads", "2")[1] == {2}
+    refused, _ = batch(source, out, "--threads", "1")
+    assert refused.exit_code == 2
+    assert "threads differ" in refused.stderr

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from snips.priors import Prior, StationaryGaussian
+from snips.priors.precision import LowPrecision
 from snips.priors.tiled import TiledPrior, in_tiles
 from snips.priors.unet import UNet, UNetConfig
 
@@ -66,3 +67,15 @@ def test_small_images_are_one_tile():
     seen = []
     in_tiles(lambda x: seen.append(x.shape) or x, torch.zeros(1, 1, 40, 64), side=32, margin=32)
     assert seen == [(1, 1, 40, 64)]
+
+
+def test_lower_precision_is_tiled_in_the_same_way():
+    """The linear filter stays whole: at large noise tiles change no more than they do in full precision."""
+    torch.manual_seed(0)
+    network = UNet(UNetConfig(channels=(1,), widths=(8,), encoder=(1,), decoder=(1,)))
+    network.fit_linear(F.avg_pool2d(torch.rand(4, 1, 64, 64), 5, 1, 2))
+    torch.nn.init.normal_(network.head["1"].weight, std=0.3)
+    low = LowPrecision(network)
+    x = 2 * torch.randn(1, 1, 128, 96)
+    assert TiledPrior(low, 32, 32).deviation(x, 2.0) < 1e-6
+    assert (low.denoise(x, 2.0) - network.denoise(x, 2.0)).abs().max() > 1e-6

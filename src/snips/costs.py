@@ -13,11 +13,13 @@ import torch
 
 from snips.operators.base import available_memory
 from snips.priors.base import Prior
+from snips.priors.tiled import TiledPrior
 from snips.problems import InverseProblem
 from snips.restoration import SAMPLERS
 from snips.schedules import FEWEST_CALLS
 
-CROP = 512  # pixels; a larger image's memory is first extrapolated from a crop of this side
+CROP = 256  # pixels of the side of a crop, from which the memory of a larger image is extrapolated
+LARGE = 512 * 512  # pixels, from which on it is
 CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
 PIXEL_BYTES = 4096  # of memory for each pixel of a chain under way, above what benchmarks/scaling.py measures
 # For each sampler the options of its shortest run, and how many calls that makes.
@@ -89,16 +91,25 @@ def check_cost(cost: Cost, chunk: int) -> None:
 
 
 def _check_crop(problem: InverseProblem, prior: Prior) -> None:
-    """The trial itself must fit: extrapolate one call of the denoiser from a crop, where the prior takes any size."""
+    """The trial itself must fit: extrapolate one call of the denoiser from a crop, where the prior takes any size.
+
+    In tiles it needs no more than one of them.
+    """
     channels, height, width = problem.operator.image_shape
-    if height * width <= CROP**2 or hasattr(prior, "image_shape"):
-        return
-    crop = problem.y.new_full((1, channels, min(CROP, height), min(CROP, width)), 0.5)
+    if height * width > LARGE and not hasattr(prior, "image_shape") and not isinstance(prior, TiledPrior):
+        check_cost(Cost(0, height * width * pixel_bytes(prior, channels)), chunk=1)
+
+
+def untiled_pixels(prior: Prior, channels: int) -> int:
+    """Of the largest image that the prior denoises at once within half of the free memory."""
+    return available_memory() // 2 // pixel_bytes(prior, channels)
+
+
+def pixel_bytes(prior: Prior, channels: int) -> int:
+    """Memory of one call of the denoiser for each pixel of an image: measured on a crop where the system tells it."""
     with peak_memory() as memory, torch.no_grad():
-        prior.denoise(crop, 1.0)
-    if memory.bytes is not None:
-        share = height * width / (crop.shape[-2] * crop.shape[-1])
-        check_cost(Cost(0, int(memory.bytes * share)), chunk=1)
+        prior.denoise(torch.full((1, channels, CROP, CROP), 0.5), 1.0)
+    return (memory.bytes or 0) // CROP**2 or PIXEL_BYTES
 
 
 @dataclass

@@ -33,6 +33,8 @@ class RunSettings:
     threads: int
     device: str = "cpu"
     precision: str = "float32"
+    tile: int | None = None  # pixels of a tile's side; None: tiles that fit, for images of more than untiled_pixels
+    untiled_pixels: int | None = None  # chosen where the run begins, as chunk_pixels is; None: no tiles by themselves
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,12 @@ from snips.posing import (
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED, load_prior
+from snips.priors.unet import UNet
 from snips.problems import InverseProblem, make_operator
 from snips.restoration import Restoration
 from snips.sampler_settings import sampler_settings
 from snips.storage import plain
+from snips.tiling import tiles_for
 
 Kept = TypeVar("Kept")
 MOST_KEPT = 8  # operators, and priors, that a worker keeps
@@ -81,6 +83,18 @@ def weights_digests(name: str | None) -> dict[str, str]:
     installed = [prior.name for prior in BUNDLED.values() if prior.file.is_file()]
     names = installed if name is None else [] if name == GAUSSIAN else [name]
     return {name: weights_digest(load_prior(name)) for name in names}
+
+
+def untiled_pixels(name: str | None) -> int | None:
+    """How many this machine's memory lets a run denoise at once; of the prior for any size where each item has its own.
+
+    None for all others: of a foreign network not even the number of channels is known.
+    """
+    fitting = next(prior for prior in BUNDLED.values() if prior.size is None)
+    if name == GAUSSIAN or (name is None and not fitting.file.is_file()):
+        return None
+    prior = load_prior(name or fitting.name)
+    return costs.untiled_pixels(prior, max(prior.config.channels)) if isinstance(prior, UNet) else None
 
 
 def weights_digest(prior: Prior) -> str:
@@ -133,23 +147,25 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
     prior = workshop().prior(settings.prior, shape, settings.prior_weights)
+    prior = with_precision(prior, settings.precision)
+    tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
     result = restore_on(
         torch.device(settings.device),
         posed.problem,
-        with_precision(prior, settings.precision),
+        tiles.prior if tiles else prior,
         sampler=settings.sampler,
         samples=settings.samples,
         seed=seed,
         checkpoint=checkpoint,
         **options,
     )
-    return _with_origin(
-        result, posed, {"key": item.key, "digest": digest, "options": item.options_digest()}
-    ), checkpoint
+    origin: dict[str, Any] = {"item": {"key": item.key, "digest": digest, "options": item.options_digest()}}
+    origin |= {"tiles": tiles.record()} if tiles else {}
+    return _with_origin(result, posed, origin), checkpoint
 
 
-def _with_origin(result: Restoration, posed: PhotoProblem, item: dict[str, str]) -> Restoration:
-    origin: dict[str, Any] = {"item": item, "notes": list(posed.notes)}
+def _with_origin(result: Restoration, posed: PhotoProblem, origin: dict[str, Any]) -> Restoration:
+    origin = {**origin, "notes": list(posed.notes)}
     origin |= {"noise": str(posed.noise)} if posed.noise else {}
     return replace(result, settings={**result.settings, **origin}, alpha=posed.alpha)
 

@@ -73,6 +73,12 @@ DeviceOption = Annotated[
 PrecisionOption = Annotated[
     str, typer.Option(help="Of the network: `float32`, or `bfloat16` where the hardware is faster with it.")
 ]
+TileOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Denoise in tiles of this side, a multiple of 32; unless given, where memory does not suffice."
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
 
 

@@ -14,9 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
-from snips.batch.work import Outcome, weights_digests
+from snips.batch.work import Outcome, untiled_pixels, weights_digests
 from snips.checkpoints import SECONDS
-from snips.cli.app import DeviceOption, ForceOption, JsonOption, PrecisionOption, SeedOption, app, err, one_line, say
+from snips.cli.app import (
+    DeviceOption,
+    ForceOption,
+    JsonOption,
+    PrecisionOption,
+    SeedOption,
+    TileOption,
+    app,
+    err,
+    one_line,
+    say,
+)
 from snips.cli.problem_options import (
     FactorOption,
     KernelOption,
@@ -31,6 +42,7 @@ from snips.cli.problem_options import (
 )
 from snips.costs import duration, fitting_pixels
 from snips.devices import pick_device
+from snips.priors.tiled import check_sides
 from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
@@ -62,6 +74,7 @@ def batch(
     dataset: Annotated[str | None, typer.Option(help="Which array of a .zarr or .h5 file.")] = None,
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads for each item; fixed for the run.")] = None,
+    tile: TileOption = None,
     device: DeviceOption = "cpu",
     precision: PrecisionOption = "float32",
     engine: Annotated[
@@ -96,10 +109,17 @@ def batch(
     recorded = {} if force else folder.recorded()
     fixed = int(threads or recorded.get("threads", torch.get_num_threads()))
     pixels, weights = recorded.get("chunk_pixels", fitting_pixels()), weights_digests(prior)
-    where = str(pick_device(device))
+    if tile is not None:
+        check_sides(tile)
+    where = pick_device(device)
+    if "untiled_pixels" in recorded:
+        untiled = recorded["untiled_pixels"]
+    else:
+        untiled = untiled_pixels(prior) if where.type == "cpu" else None
     settings = RunSettings(
-        checked_seed(seed), samples, sampler, chosen, prior, weights, chunk, pixels, fixed, where, precision
-    )
+        checked_seed(seed), samples, sampler, chosen, prior, weights, chunk, pixels, fixed, str(where), precision,
+        tile, untiled,
+    )  # fmt: skip
     items = read_items(
         source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
     )

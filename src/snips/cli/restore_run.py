@@ -19,6 +19,7 @@ from snips.devices import moved, restore_on
 from snips.photo_problems import PhotoProblem
 from snips.priors import Prior
 from snips.restoration import Interrupted, Restoration, run_fingerprint, sampler_for
+from snips.tiling import Tiles
 from snips.verification import finer, verified
 
 
@@ -48,6 +49,7 @@ class RestoreRun:
     command: str
     device: torch.device
     checkpoint: Checkpoint | None = None
+    tiles: Tiles | None = None  # in which the prior sees the image
 
     @property
     def calls(self) -> int:
@@ -110,8 +112,9 @@ class RestoreRun:
 
     def _with_origin(self, result: Restoration) -> Restoration:
         """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""
-        origin = {"command": self.command, "notes": list(self.posed.notes)}
+        origin: dict[str, Any] = {"command": self.command, "notes": list(self.posed.notes)}
         origin |= {"noise": str(self.posed.noise)} if self.posed.noise else {}
+        origin |= {"tiles": self.tiles.record()} if self.tiles else {}
         return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from snips import costs, storage
@@ -16,6 +17,7 @@ from snips.cli.app import (
     JsonOption,
     PrecisionOption,
     SeedOption,
+    TileOption,
     app,
     say,
     typed_command,
@@ -38,11 +40,14 @@ from snips.photo_problems import PhotoProblem
 from snips.posing import posed_problem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
+from snips.priors.tiled import check_sides
+from snips.problems import InverseProblem
 from snips.restoration import Interrupted, Restoration
 from snips.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
+from snips.tiling import Tiles, tiles_for
 from snips.verification import check_samples
 
 LARGE = 256 * 256  # pixels; from here on the cost is estimated first
@@ -78,6 +83,7 @@ def restore_command(
     values: RangeOption = None,
     option: OptionOption = None,
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
+    tile: TileOption = None,
     device: DeviceOption = "cpu",
     precision: PrecisionOption = "float32",
     seed: SeedOption = 0,
@@ -107,6 +113,8 @@ def restore_command(
     settings = sampler_settings(sampler, nfe, preset, levels)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
+    if tile is not None:
+        check_sides(tile)
     checked_seed(seed)
     if verify:
         check_samples(samples)
@@ -117,7 +125,9 @@ def restore_command(
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
     checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
     command, where = typed_command(ctx), pick_device(device)
-    run = RestoreRun(posed, denoiser, sampler, samples, seed, settings, command, where, checkpoint)
+    tiles = _tiles(posed.problem, denoiser, tile, where, quiet=as_json)
+    denoiser = tiles.prior if tiles else denoiser
+    run = RestoreRun(posed, denoiser, sampler, samples, seed, settings, command, where, checkpoint, tiles)
     if resume and not force and output.exists():
         _report(run.finished(output), output, as_json)
         return
@@ -147,6 +157,19 @@ def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> 
     if warning := misfit(prior, image_shape):
         note(f"warning: {warning}", quiet=False)
     return prior
+
+
+def _tiles(problem: InverseProblem, prior: Prior, side: int | None, device: torch.device, quiet: bool) -> Tiles | None:
+    """Where the main memory does not hold one call on the whole image, or where they are asked for."""
+    channels, height, width = problem.operator.image_shape
+    limit = None
+    if device.type == "cpu" and height * width > costs.LARGE and not hasattr(prior, "image_shape"):
+        limit = costs.untiled_pixels(prior, channels)
+    tiles = tiles_for(problem, prior, side, limit)
+    if tiles is not None:
+        reason = "" if side else "one call on the whole image would fill more than half of the free memory, so "
+        note(f"{reason}{tiles}", quiet)
+    return tiles
 
 
 def _tell(posed: PhotoProblem, quiet: bool) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from snips.priors.base import Prior
-from snips.priors.unet import UNet
+from snips.priors.unet import Residual, UNet
 
 
 class LowPrecision(Prior):
@@ -26,8 +26,12 @@ class LowPrecision(Prior):
         self.prior, self.name = prior, f"{prior.name or type(prior).__name__}, bfloat16"
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
-        def residual(white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
-            with torch.autocast(x.device.type, torch.bfloat16):
-                return self.prior.residual(white, linear, level).to(linear.dtype)
+        return self.estimate(x, sigma)[0].to(x.dtype)
 
-        return self.prior.estimate(x, sigma, residual)[0].to(x.dtype)
+    def estimate(self, x: Tensor, sigma: float | Tensor, residual: Residual | None = None) -> tuple[Tensor, Tensor]:
+        """As the network's, around its residual in lower precision."""
+        return self.prior.estimate(x, sigma, residual or self.residual)
+
+    def residual(self, white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
+        with torch.autocast(white.device.type, torch.bfloat16):
+            return self.prior.residual(white, linear, level).to(linear.dtype)

@@ -15,19 +15,19 @@ import torch
 from torch import Tensor
 
 from snips.priors.base import Prior
+from snips.priors.precision import LowPrecision
 from snips.priors.unet import UNet
 
-SIDE, MARGIN = 512, 64  # pixels of a tile, and beyond it on each side
+SIDES, MARGIN = (512, 256, 128), 64  # pixels of a tile, and beyond it on each side
 GRID = 32  # tiles begin at multiples of this, so that networks with strides see the pixels in their usual places
 
 
 class TiledPrior(Prior):
     """Another prior, called on tiles of `side` pixels with `margin` more around each; smaller images go as they are."""
 
-    def __init__(self, prior: Prior, side: int = SIDE, margin: int = MARGIN) -> None:
+    def __init__(self, prior: Prior, side: int = SIDES[0], margin: int = MARGIN) -> None:
         super().__init__()
-        if side < GRID or margin < 0 or side % GRID or margin % GRID:
-            raise ValueError(f"tiles and their margins are multiples of {GRID} pixels, not {side} and {margin}")
+        check_sides(side, margin)
         if hasattr(prior, "image_shape"):
             raise ValueError(f"the prior {prior.name or type(prior).__name__} is of one size of images: not for tiles")
         self.prior, self.side, self.margin = prior, side, margin
@@ -35,7 +35,7 @@ class TiledPrior(Prior):
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         prior, tiled = self.prior, partial(in_tiles, side=self.side, margin=self.margin)
-        if not isinstance(prior, UNet):
+        if not isinstance(prior, UNet | LowPrecision):
             return tiled(lambda part: prior.denoise(part, sigma), x)
 
         def residual(white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
@@ -47,6 +47,11 @@ class TiledPrior(Prior):
         """The root mean square difference to the untiled call at x (B, C, H, W), in units of pixels in [0, 1]."""
         with torch.no_grad():
             return float((self.denoise(x, sigma) - self.prior.denoise(x, sigma)).square().mean().sqrt())
+
+
+def check_sides(side: int, margin: int = MARGIN) -> None:
+    if side < GRID or margin < 0 or side % GRID or margin % GRID:
+        raise ValueError(f"tiles and their margins are multiples of {GRID} pixels, not {side} and {margin}")
 
 
 Place = tuple[Any, slice, slice]  # (..., rows, columns)

@@ -26,6 +26,7 @@ from snips.priors.base import Prior, per_image
 from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
 from snips.priors.wiener import Wiener
 
+Residual = Callable[[Tensor, Tensor, Tensor], Tensor]
 FORMAT = "snips-unet-2"  # 1 had no normalisation: its weights fit but mean another function
 
 
@@ -71,9 +72,7 @@ class UNet(Prior):
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         return self.estimate(x, sigma)[0].to(x.dtype)
 
-    def estimate(
-        self, x: Tensor, sigma: float | Tensor, residual: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def estimate(self, x: Tensor, sigma: float | Tensor, residual: Residual | None = None) -> tuple[Tensor, Tensor]:
         """The denoised image, and the error that the linear estimate alone would have (B or 1, 1, 1, 1).
 
         `residual` stands in for the method of that name, where that shall be computed in another way.
