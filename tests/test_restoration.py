@@ -165,6 +165,19 @@ def test_files_of_others_are_never_replaced(result, tmp_path):
     assert (tmp_path / "sample_holiday.png").read_bytes() == b"mine"
 
 
+def test_values_of_any_range(prior):
+    given = np.full((16, 16, 3), 127.5)
+    result = restore(given, prior, operator="denoise", sigma_0=0.1, value_range=(0, 255), samples=1, nfe=5)
+    assert result.problem.y.mean() == 0.5
+    with pytest.raises(ValueError, match="an InverseProblem knows"):
+        restore(result.problem, prior, value_range=(0, 255))
+
+
+def test_noise_in_units_of_0_to_255_is_noticed(prior):
+    with pytest.raises(ValueError, match=r"Then give 0.09804"):
+        restore(np.full((16, 16, 3), 0.5), prior, operator="denoise", sigma_0=25.0)
+
+
 def test_a_file_in_the_way(result, tmp_path):
     (tmp_path / "file").write_text("mine")
     for target in (tmp_path / "file", tmp_path / "file" / "out"):
@@ -259,7 +272,7 @@ def test_unknown_noise_is_estimated_and_a_guess_warned_about():
 
 
 def test_a_problem_knows_its_noise(result, prior):
-    with pytest.raises(ValueError, match="leave both out"):
+    with pytest.raises(ValueError, match="leave these out"):
         restore(result.problem, prior, sigma_0=0.1)
     with pytest.raises(ValueError, match="a number or auto"):
         restore(np.zeros((8, 8)), sigma_0="much")

@@ -102,7 +102,8 @@ class Restoration:
     def __repr__(self) -> str:
         K, B, C, H, W = self.samples.shape
         lines = [
-            f"Restoration: {K} sample{'s' * (K > 1)} of {B} image{'s' * (B > 1)} {C}x{H}x{W}, sigma_0 = {self.problem.sigma_0:g}"
+            f"Restoration: {K} sample{'s' * (K > 1)} of {B} image{'s' * (B > 1)} {C}x{H}x{W}, "
+            f"sigma_0 = {self.problem.sigma_0:g}"
         ]
         if (scores := self.psnr()) is not None:
             lines.append(f"PSNR {scores[0].mean():.2f} dB (samples), {scores[1].mean():.2f} dB (their mean)")
@@ -226,12 +227,8 @@ def _posed(
             )
         return PhotoProblem(problem)
     sigma_0 = AUTO if sigma_0 is None else sigma_0
-    posed = pose(
-        as_photo(problem, value_range and checked_range(*value_range)),
-        "denoise" if operator is None else operator,
-        sigma_0,
-        {},
-    )
+    photo = as_photo(problem, value_range and checked_range(*value_range))
+    posed = pose(photo, "denoise" if operator is None else operator, sigma_0, {})
     if posed.noise is not None and posed.noise.doubt:
         warnings.warn(str(posed.noise), stacklevel=3)
     return posed
