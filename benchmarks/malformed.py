@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from measure import print_table, store
 from photo_files import KINDS, SUFFIXES, encoded, mutations
 from snips.cli import app
-from snips.photos import load_photo
+from snips.photos.photo import load_photo
 
 READ, REFUSED, CRASHED = "read", "refused", "crashed"
 NOISE_EVERY = 10  # files: one that is random bytes altogether

@@ -17,7 +17,7 @@ from skimage.data import astronaut
 from measure import print_table, store
 from snips import load_prior
 from snips.priors.tiled import MARGIN, TiledPrior
-from snips.tiling import LEVELS
+from snips.running.tiling import LEVELS
 
 NARROW = 32
 

@@ -4,8 +4,8 @@ import numpy as np
 from skimage import data
 
 import snips
-from snips.noise import estimate_noise
-from snips.photos import as_photo
+from snips.photos.photo import as_photo
+from snips.posing.noise import estimate_noise
 
 clean = data.camera()[100:228, 150:278] / 255
 noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)

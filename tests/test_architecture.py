@@ -12,15 +12,15 @@ SOURCE = Path(__file__).parents[1] / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
-    {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins", "arrays", "decoding"},
-    {"labelled", "operators", "photos"},
+    {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins", "photos"},
+    {"operators"},
     {"images", "priors", "problems"},
-    {"samplers", "metrics", "integrations", "tiling", "training", "whitening"},
-    {"checkpoints", "conversion", "finished", "report"},
-    {"noise", "storage"},
-    {"photo_problems"},
-    {"measurements", "restoration"},
-    {"costs", "deepinv", "devices", "experiments", "posing", "sampler_settings", "verification", "web"},
+    {"samplers", "metrics", "integrations", "training", "whitening"},
+    {"conversion", "report"},
+    {"results"},
+    {"posing"},
+    {"restoration"},
+    {"deepinv", "experiments", "running", "web"},
     {"batch"},
     {"cli"},
 ]

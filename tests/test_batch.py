@@ -15,12 +15,13 @@ import zarr
 from typer.testing import CliRunner
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run, tensors
-from snips import Restoration, costs
+from snips import Restoration
 from snips.batch import Item, RunFolder, read_items, run_batch
 from snips.batch.work import Workshop, weights_digests
 from snips.cli import app
 from snips.cli import batch as commands
 from snips.priors.unet import UNet, UNetConfig, save_unet
+from snips.running import costs
 
 
 @pytest.fixture

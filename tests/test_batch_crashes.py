@@ -15,7 +15,7 @@ import pytest
 
 from batch_cases import assert_same_bits, killed_after, pictures, run
 from snips import files
-from snips.checkpoints import Checkpoint
+from snips.results.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
 

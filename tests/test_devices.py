@@ -13,9 +13,9 @@ import snips
 from batch_cases import pictures
 from snips import InverseProblem, load_image, load_prior, make_operator, restore
 from snips.cli import app
-from snips.devices import pick_device, restore_on, with_precision
 from snips.priors import StationaryGaussian
 from snips.restoration import Interrupted
+from snips.running.devices import pick_device, restore_on, with_precision
 
 CPU, EXAMPLE = torch.device("cpu"), Path(snips.__file__).parent / "assets" / "example.png"
 

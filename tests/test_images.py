@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from photo_files import encoded
-from snips import decoding
 from snips.images import centre_crop, example_image, load_image, to_picture
+from snips.photos import decoding
 
 
 def save(tmp_path, image: Image.Image, name: str = "image.png", **options):

@@ -8,8 +8,8 @@ import torch
 from skimage import data
 
 from snips import InverseProblem, StationaryGaussian, make_operator
-from snips.noise import estimate_noise
 from snips.operators import Dense
+from snips.posing.noise import estimate_noise
 
 
 @pytest.fixture(scope="module")

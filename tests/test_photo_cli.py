@@ -165,7 +165,7 @@ def test_large_photos_are_estimated_first(tmp_path):
 
 def test_what_does_not_fit_into_memory_is_refused_before(tmp_path, monkeypatch):
     Image.fromarray(random_pixels(256, 256)).save(tmp_path / "large.png")
-    monkeypatch.setattr("snips.costs.available_memory", lambda: 1000)
+    monkeypatch.setattr("snips.running.costs.available_memory", lambda: 1000)
     result = run("restore", tmp_path / "large.png", "-s", "0.1", "--out", tmp_path / "out", "--prior", "gaussian")
     assert result.exit_code == 2
     assert "GiB are free" in result.stderr

@@ -12,8 +12,8 @@ import torch
 from PIL import Image, ImageCms
 
 from photo_files import KINDS, SUFFIXES, ink_profile, mutations, png, png16, random_pixels
-from snips import arrays
-from snips.photos import as_photo, grey_if_equal, load_photo
+from snips.photos import arrays
+from snips.photos.photo import as_photo, grey_if_equal, load_photo
 
 
 def write(path, content: bytes):

@@ -188,7 +188,7 @@ def test_a_file_in_the_way(result, tmp_path):
 def test_a_failed_save_leaves_nothing_behind(result, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious.txt").write_text("mine")
-    monkeypatch.setattr("snips.storage.write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("snips.results.storage.write_pictures", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         result.save(tmp_path / "out", force=True)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "precious.txt"]

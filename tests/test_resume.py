@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from batch_cases import pictures
-from snips.checkpoints import Checkpoint
 from snips.cli import app, restoring
 from snips.priors import StationaryGaussian
+from snips.results.checkpoints import Checkpoint
 
 CALLS = 12
 

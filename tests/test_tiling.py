@@ -11,11 +11,12 @@ from PIL import Image
 from torch.nn import functional as F
 
 from photo_files import random_pixels
-from snips import InverseProblem, Restoration, costs, make_operator
+from snips import InverseProblem, Restoration, make_operator
 from snips.priors import StationaryGaussian
 from snips.priors.tiled import MARGIN, SIDES
 from snips.priors.unet import UNet, UNetConfig, save_unet
-from snips.tiling import fitting_side, tiles_for
+from snips.running import costs
+from snips.running.tiling import fitting_side, tiles_for
 from test_cli import QUICK, refused, run
 from test_tiled import Local
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore, verify
 from snips.cli import app
-from snips.verification import LEVEL, compare, finer
+from snips.running.verification import LEVEL, compare, finer
 
 SHAPE = (1, 16, 16)
 

@@ -18,10 +18,13 @@ from stored_tables import (
     calibration,
     denoising,
     exactness_tables,
+    facts,
     operators,
+    outcomes,
     overhead,
     peers_tables,
     stationary,
+    tiles,
     trials,
 )
 
@@ -110,6 +113,34 @@ MEASUREMENTS = [
         "python benchmarks/overhead.py --prior faces",
         OVERHEAD,
         overhead,
+    ),
+    Measurement(
+        "Tiles",
+        BENCHMARKS / "tiles.json",
+        "python benchmarks/tiles.py",
+        "How far a call of `natural` in tiles is from the call on the whole image, for pixels in [0, 1].",
+        tiles,
+    ),
+    Measurement(
+        "Compiling the network",
+        BENCHMARKS / "compile.json",
+        "python benchmarks/compile.py",
+        "Seconds of one call of `faces` for 8 images with and without `torch.compile`. It is not used.",
+        facts,
+    ),
+    Measurement(
+        "Damaged files",
+        BENCHMARKS / "malformed.json",
+        "python benchmarks/malformed.py",
+        "Image files with random bytes changed or the end cut off.",
+        outcomes,
+    ),
+    Measurement(
+        "Many visitors at once",
+        BENCHMARKS / "web_load.json",
+        "python benchmarks/web_load.py",
+        "The web page on loopback: how many got exactly their own result, another's, or none.",
+        facts,
     ),
     Measurement(
         "Which network to train",

@@ -148,3 +148,32 @@ def trials(record: dict[str, Any]) -> str:
     sigmas = next(iter(networks.values()))["psnr"]
     rows = [[name, *(f"{row['psnr'][sigma]:.2f}" for sigma in sigmas)] for name, row in networks.items()]
     return table(["network", *(f"{sigma}, dB" for sigma in sigmas)], rows)
+
+
+def facts(record: dict[str, Any]) -> str:
+    """A record of single numbers, under their own names."""
+    rows = [[name.replace("_", " "), _plain(value)] for name, value in record["results"].items()]
+    return table(["measured", ""], rows)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+    return str(value)
+
+
+def outcomes(record: dict[str, Any]) -> str:
+    rows = [
+        [way, kind, *(str(counts[name]) for name in ("refused", "read", "crashed"))]
+        for way, kinds in record["results"].items()
+        if way != "total"
+        for kind, counts in kinds.items()
+    ]
+    return table(["through", "kind", "refused in one line", "read", "crashed"], rows)
+
+
+def tiles(record: dict[str, Any]) -> str:
+    rows = [[str(row["margin"]), f"{row['sigma']:g}", f"{row['deviation']:.1e}"] for row in record["results"]["rows"]]
+    return table(["margin, pixels", "sigma", "root mean square deviation"], rows)

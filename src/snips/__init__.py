@@ -12,7 +12,7 @@ from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
-from snips.verification import verify
+from snips.running.verification import verify
 from snips.whitening import stack_measurements, whiten
 
 __all__ = [

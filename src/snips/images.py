@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from snips.photos import load_photo
+from snips.photos.photo import load_photo
 
 
 def load_image(path: str | Path) -> Tensor:

@@ -15,19 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips import labelled, storage
 from snips.buffers import contents
-from snips.checkpoints import Checkpoint, fingerprint_of
-from snips.finished import FinishedChains
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.names import unknown_name
 from snips.operators import LinearOperator
-from snips.photo_problems import AUTO, PhotoProblem, pose
-from snips.photos import as_photo, checked_range
+from snips.photos.photo import as_photo, checked_range
+from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, prior_for
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
+from snips.results import labelled, storage
+from snips.results.checkpoints import Checkpoint, fingerprint_of
+from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
 from snips.samplers.base import OnStep, check_count
 

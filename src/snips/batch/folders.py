@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from snips.batch.items import Item
-from snips.checkpoints import SECONDS, Checkpoint
 from snips.files import check_settings, read_json, write_json
-from snips.storage import plain, versions
+from snips.results.checkpoints import SECONDS, Checkpoint
+from snips.results.storage import plain, versions
 
 OWN = ("items", "states", "failed", "scores.parquet", "summary.html", "run.json")  # run.json last: it marks the folder
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from snips.arrays import MAX_BYTES
+from snips.photos.arrays import MAX_BYTES
 
 HDF5, ZARR = (".h5", ".hdf5"), (".zarr",)
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")  # one of them is in every Zarr folder

@@ -13,19 +13,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from snips import costs
 from snips.batch import stacks
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import OPTION, Item
 from snips.buffers import contents
-from snips.checkpoints import fingerprint_of
-from snips.devices import restore_on, with_precision
 from snips.images import load_image
-from snips.noise import estimate_noise
 from snips.operators import LinearOperator
-from snips.photo_problems import AUTO, PhotoProblem, pose, simulate
-from snips.photos import as_photo, checked_range
-from snips.posing import (
+from snips.photos.photo import as_photo, checked_range
+from snips.posing.measured import (
     DEFAULT_SIGMA,
     file_options,
     option_value,
@@ -34,15 +29,20 @@ from snips.posing import (
     read_numbers,
     sigma_from,
 )
+from snips.posing.noise import estimate_noise
+from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
 from snips.problems import InverseProblem, make_operator
 from snips.restoration import Restoration
-from snips.sampler_settings import sampler_settings
-from snips.storage import plain
-from snips.tiling import tiles_for
+from snips.results.checkpoints import fingerprint_of
+from snips.results.storage import plain
+from snips.running import costs
+from snips.running.devices import restore_on, with_precision
+from snips.running.sampler_settings import sampler_settings
+from snips.running.tiling import tiles_for
 
 Kept = TypeVar("Kept")
 MOST_KEPT = 8  # operators, and priors, that a worker keeps

@@ -15,7 +15,6 @@ from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
 from snips.batch.work import Outcome, untiled_pixels, weights_digests
-from snips.checkpoints import SECONDS
 from snips.cli.app import (
     DeviceOption,
     ForceOption,
@@ -40,10 +39,11 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.costs import duration, fitting_pixels
-from snips.devices import pick_device
 from snips.priors.tiled import check_sides
-from snips.sampler_settings import sampler_settings
+from snips.results.checkpoints import SECONDS
+from snips.running.costs import duration, fitting_pixels
+from snips.running.devices import pick_device
+from snips.running.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed

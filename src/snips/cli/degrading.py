@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from snips import measurements
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, out, say
 from snips.cli.problem_options import (
     FactorOption,
@@ -23,9 +22,10 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.photo_problems import simulate
-from snips.photos import load_photo
-from snips.posing import DEFAULT_SIGMA, problem_name
+from snips.photos.photo import load_photo
+from snips.posing import measurements
+from snips.posing.measured import DEFAULT_SIGMA, problem_name
+from snips.posing.pictures import simulate
 from snips.problems import all_problems
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from snips.photos import ValueRange, checked_range
-from snips.posing import file_options, option_value, read_numbers, sigma_from
+from snips.photos.photo import ValueRange, checked_range
+from snips.posing.measured import file_options, option_value, read_numbers, sigma_from
 
 ProblemOption = Annotated[
     str | None, typer.Option("--problem", "-p", help="What was measured: see `snips problems` (denoise).")

@@ -13,14 +13,14 @@ import torch
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from snips.checkpoints import Checkpoint
 from snips.cli.app import err
-from snips.devices import moved, restore_on
-from snips.photo_problems import PhotoProblem
+from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.restoration import Interrupted, Restoration, run_fingerprint, sampler_for
-from snips.tiling import Tiles
-from snips.verification import finer, verified
+from snips.results.checkpoints import Checkpoint
+from snips.running.devices import moved, restore_on
+from snips.running.tiling import Tiles
+from snips.running.verification import finer, verified
 
 
 @contextmanager

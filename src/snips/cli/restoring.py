@@ -9,8 +9,6 @@ from typing import Annotated
 import torch
 import typer
 
-from snips import costs, storage
-from snips.checkpoints import Checkpoint
 from snips.cli.app import (
     DeviceOption,
     ForceOption,
@@ -35,20 +33,23 @@ from snips.cli.problem_options import (
     read_sigma,
 )
 from snips.cli.restore_run import RestoreRun, note, uninterrupted
-from snips.devices import pick_device, with_precision
-from snips.photo_problems import PhotoProblem
-from snips.posing import posed_problem
+from snips.posing.measured import posed_problem
+from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
 from snips.restoration import Interrupted, Restoration
-from snips.sampler_settings import sampler_settings
+from snips.results import storage
+from snips.results.checkpoints import Checkpoint
+from snips.running import costs
+from snips.running.devices import pick_device, with_precision
+from snips.running.sampler_settings import sampler_settings
+from snips.running.tiling import Tiles, tiles_for
+from snips.running.verification import check_samples
 from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
-from snips.tiling import Tiles, tiles_for
-from snips.verification import check_samples
 
 LARGE = 256 * 256  # pixels; from here on the cost is estimated first
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
 from snips.files import check_settings, new_file, read_json, write_json
+from snips.results.storage import plain, versions
 from snips.samplers.base import StepInfo
-from snips.storage import plain, versions
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from snips.measurements import as_measurement, measure
+from snips.posing.measurements import as_measurement, measure
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from snips import arrays, decoding
+from snips.photos import arrays, decoding
 
 LOWEST, HIGHEST = -2.0, 3.0  # numbers in [0, 1] with a lot of noise still lie within; others have another scale
 FULL_SCALE = {"bool": 1, "uint8": 255, "uint16": 65535}  # the integers that have an obvious white

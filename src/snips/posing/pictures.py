@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from snips.decoding import MAX_PIXELS
 from snips.images import centre_crop
-from snips.noise import NoiseEstimate, estimate_noise
 from snips.operators import Inpainting, LinearOperator
-from snips.photos import Photo, enlarged_alpha, grey_if_equal
+from snips.photos.decoding import MAX_PIXELS
+from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
+from snips.posing.noise import NoiseEstimate, estimate_noise
 from snips.problems import PROBLEMS, Build, InverseProblem, make_operator
 
 AUTO = "auto"

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips import storage
-from snips.arrays import load_npy, load_npz, npz_names
 from snips.files import new_file
 from snips.images import load_image, to_picture
-from snips.photo_problems import pose, simulate
-from snips.photos import load_photo
+from snips.photos.arrays import load_npy, load_npz, npz_names
+from snips.photos.photo import load_photo
+from snips.posing.pictures import pose, simulate
 from snips.problems import Build, InverseProblem, make_operator
 from snips.report import is_picture
+from snips.results import storage
 
 
 def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -> None:

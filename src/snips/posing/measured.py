@@ -11,10 +11,10 @@ from typing import Any
 
 from torch import Tensor
 
-from snips import measurements
-from snips.noise import estimate_noise
-from snips.photo_problems import AUTO, PhotoProblem, pose, simulate
-from snips.photos import ValueRange, load_photo
+from snips.photos.photo import ValueRange, load_photo
+from snips.posing import measurements
+from snips.posing.noise import estimate_noise
+from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.problems import Build, make_operator
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1

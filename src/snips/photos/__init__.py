@@ -1,0 +1,1 @@
+"""Files and arrays of people as pixels: any format, depth and orientation."""
