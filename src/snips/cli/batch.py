@@ -39,12 +39,22 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
+from snips.cli.sampler_options import (
+    CallsOption,
+    ChunkOption,
+    LevelsOption,
+    PresetOption,
+    PriorOption,
+    SamplerOption,
+    SamplesOption,
+    ShapeOption,
+    SimulateOption,
+)
 from snips.priors.tiled import check_sides
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
 from snips.running.sampler_settings import sampler_settings
-from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
 
@@ -57,22 +67,22 @@ def batch(
     output: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
     problem: ProblemOption = None,
     sigma: Annotated[str | None, typer.Option("--sigma", "-s", help="The noise, or `auto` (default).")] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="The images are clean: degrade them first.")] = False,
-    prior: Annotated[str | None, typer.Option(help="As in `snips restore`; the fitting one unless given.")] = None,
-    samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw of each.")] = 8,
-    sampler: Annotated[str, typer.Option(help="`fast`, or `langevin`: the paper's Algorithm 1.")] = "fast",
-    nfe: Annotated[int, typer.Option(help="fast: calls of the denoiser for each sample.")] = 100,
-    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
-    levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
+    simulate: SimulateOption = False,
+    prior: PriorOption = None,
+    samples: SamplesOption = 8,
+    sampler: SamplerOption = "fast",
+    nfe: CallsOption = 100,
+    preset: PresetOption = "celeba",
+    levels: LevelsOption = None,
     mask: MaskOption = None,
     kernel: KernelOption = None,
     factor: FactorOption = None,
     matrix: MatrixOption = None,
-    shape: Annotated[str | None, typer.Option(help="C,H,W of the images, where y leaves it open.")] = None,
+    shape: ShapeOption = None,
     values: RangeOption = None,
     option: OptionOption = None,
     dataset: Annotated[str | None, typer.Option(help="Which array of a .zarr or .h5 file.")] = None,
-    chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
+    chunk: ChunkOption = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads for each item; fixed for the run.")] = None,
     tile: TileOption = None,
     device: DeviceOption = "cpu",
@@ -106,19 +116,12 @@ def batch(
     sampler_settings(sampler, **chosen)
     check_count("samples", samples)
     check_count("chunk", 1 if chunk is None else chunk)
-    recorded = {} if force else folder.recorded()
-    fixed = int(threads or recorded.get("threads", torch.get_num_threads()))
-    pixels, weights = recorded.get("chunk_pixels", fitting_pixels()), weights_digests(prior)
     if tile is not None:
         check_sides(tile)
-    where = pick_device(device)
-    if "untiled_pixels" in recorded:
-        untiled = recorded["untiled_pixels"]
-    else:
-        untiled = untiled_pixels(prior) if where.type == "cpu" else None
+    machine = _machine({} if force else folder.recorded(), prior, threads, pick_device(device))
     settings = RunSettings(
-        checked_seed(seed), samples, sampler, chosen, prior, weights, chunk, pixels, fixed, str(where), precision,
-        tile, untiled,
+        seed=checked_seed(seed), samples=samples, sampler=sampler, sampler_options=chosen, prior=prior,
+        prior_weights=weights_digests(prior), chunk=chunk, precision=precision, tile=tile, **machine,
     )  # fmt: skip
     items = read_items(
         source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
@@ -126,6 +129,20 @@ def batch(
     with _Watch(quiet=as_json) as watch:
         scores = run_batch(items, folder, settings, engine=engine, address=address, force=force, progress=watch.update)
     _report(scores, output, as_json)
+
+
+def _machine(recorded: dict[str, Any], prior: str | None, threads: int | None, where: torch.device) -> dict[str, Any]:
+    """What this machine decides where a run begins, and run.json keeps: all of it changes the rounding."""
+    if "untiled_pixels" in recorded:
+        untiled = recorded["untiled_pixels"]
+    else:
+        untiled = untiled_pixels(prior) if where.type == "cpu" else None
+    return {
+        "chunk_pixels": recorded.get("chunk_pixels", fitting_pixels()),
+        "threads": int(threads or recorded.get("threads", torch.get_num_threads())),
+        "device": str(where),
+        "untiled_pixels": untiled,
+    }
 
 
 def _text(value: Any) -> Any:

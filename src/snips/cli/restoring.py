@@ -33,6 +33,17 @@ from snips.cli.problem_options import (
     read_sigma,
 )
 from snips.cli.restore_run import RestoreRun, note, uninterrupted
+from snips.cli.sampler_options import (
+    CallsOption,
+    ChunkOption,
+    LevelsOption,
+    PresetOption,
+    PriorOption,
+    SamplerOption,
+    SamplesOption,
+    ShapeOption,
+    SimulateOption,
+)
 from snips.posing.measured import posed_problem
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
@@ -47,7 +58,6 @@ from snips.running.devices import pick_device, with_precision
 from snips.running.sampler_settings import sampler_settings
 from snips.running.tiling import Tiles, tiles_for
 from snips.running.verification import check_samples
-from snips.samplers import PRESETS
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
 
@@ -65,25 +75,21 @@ def restore_command(
             "--sigma", "-s", help="The noise's standard deviation, for pixels in [0, 1], or `auto` (default)."
         ),
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")] = False,
-    prior: Annotated[
-        str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
-    ] = None,
-    samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw.")] = 8,
-    sampler: Annotated[
-        str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
-    ] = "fast",
-    nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100,
-    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba",
-    levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None,
+    simulate: SimulateOption = False,
+    prior: PriorOption = None,
+    samples: SamplesOption = 8,
+    sampler: SamplerOption = "fast",
+    nfe: CallsOption = 100,
+    preset: PresetOption = "celeba",
+    levels: LevelsOption = None,
     mask: MaskOption = None,
     kernel: KernelOption = None,
     factor: FactorOption = None,
     matrix: MatrixOption = None,
-    shape: Annotated[str | None, typer.Option(help="C,H,W of the image, where --matrix leaves it open.")] = None,
+    shape: ShapeOption = None,
     values: RangeOption = None,
     option: OptionOption = None,
-    chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None,
+    chunk: ChunkOption = None,
     tile: TileOption = None,
     device: DeviceOption = "cpu",
     precision: PrecisionOption = "float32",
