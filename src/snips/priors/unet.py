@@ -157,6 +157,12 @@ def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object]
     partial.replace(path)
 
 
+def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `save_unet` was told about the training, if anything."""
+    with safe_open(path, "pt") as file:
+        return json.loads((file.metadata() or {}).get("note", "{}"))
+
+
 def load_unet(path: str | os.PathLike[str]) -> UNet:
     """The network in a file written by `save_unet`, in float32 and ready to denoise."""
     try:

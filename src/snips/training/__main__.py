@@ -23,6 +23,7 @@ _OVERRIDES = {
     "optimiser": str,
     "warmup": int,
     "init": str,
+    "precision": str,
 }
 
 

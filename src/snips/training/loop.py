@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.names import unknown_name
 from snips.priors.base import Prior
-from snips.priors.unet import UNet
+from snips.priors.precision import LowPrecision
+from snips.priors.unet import UNet, read_note
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, ImageSet, load_images
 from snips.training.distributed import average_gradients, first_alone, processes, rank, world
@@ -48,6 +50,8 @@ class TrainState:
             "seconds": self.seconds,
         }
 
+
+PRECISIONS: dict[str, Callable[[Prior], Prior]] = {"float32": lambda model: model, "bfloat16": LowPrecision}
 
 OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
 
@@ -99,6 +103,8 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
     state = TrainState(settings.network, model, optimiser, [PowerAverage(model, g) for g in settings.averages])
     if stored is not None:
         _restore(state, stored, path)
+    elif settings.init is not None:
+        state.seconds = 3600 * read_note(settings.init).get("hours", 0.0)
     return state
 
 
@@ -113,10 +119,13 @@ def _new_model(settings: TrainSettings, crops: Crops) -> Prior:
 
 
 def _given_model(settings: TrainSettings) -> Prior:
+    """The given weights, in a network that may have more blocks than theirs: new ones start as the identity."""
     kind = kind_of(settings.network)
-    model = kind.load(str(settings.init))
-    if kind.config(model) != settings.network:
-        raise ValueError(f"{settings.init} is of another network ({kind.config(model)}); train it as it is or leave it")
+    given, model = kind.load(str(settings.init)), kind.build(settings.network)
+    weights, own = given.state_dict(), model.state_dict()
+    if any(name not in own or own[name].shape != value.shape for name, value in weights.items()):
+        raise ValueError(f"{settings.init} is of another network ({kind.config(given)}); train it as it is or leave it")
+    model.load_state_dict(own | weights)
     return model
 
 
@@ -137,7 +146,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
-    loss = kind_of(state.config).loss(state.model, clean, noise, sigma)
+    loss = kind_of(state.config).loss(_working(state.model, settings.precision), clean, noise, sigma)
     loss.backward()
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
@@ -148,6 +157,13 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     for average in state.averages:
         average.update(state.model, state.step)
     return loss.item(), norm.item()
+
+
+def _working(model: Prior, precision: str) -> Prior:
+    """The network as it computes in a step; weights, gradients and averages stay in full precision."""
+    if precision not in PRECISIONS:
+        raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
+    return PRECISIONS[precision](model)
 
 
 def draw_batch(model: Prior, settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:
