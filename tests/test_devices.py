@@ -14,8 +14,9 @@ from batch_cases import pictures
 from snips import InverseProblem, load_image, load_prior, make_operator, restore
 from snips.cli import app
 from snips.priors import StationaryGaussian
+from snips.priors.precision import with_precision
 from snips.restoration import Interrupted
-from snips.running.devices import pick_device, restore_on, with_precision
+from snips.running.devices import pick_device, restore_on
 
 CPU, EXAMPLE = torch.device("cpu"), Path(snips.__file__).parent / "assets" / "example.png"
 

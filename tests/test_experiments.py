@@ -18,6 +18,7 @@ from snips.experiments import (
     EXPERIMENTS,
     Request,
     ablation,
+    calls,
     datasets,
     faithful,
     published,
@@ -164,6 +165,28 @@ def test_a_figure_reaches_the_papers_within_its_standard_error(mean, reached):
     assert row["reached"]["gap"] is True
     both = (1 + 2 / 8) ** 0.5  # ours, and that of a mean of 8 images which scatter as ours do: by the root of 2
     assert row["difference"]["psnr_sample"] == pytest.approx({"mean": mean - 25.58, "standard_error": both})
+
+
+def test_calls_take_quality_from_8_samples_and_intervals_from_19(tmp_path):
+    request = Request(tmp_path, quick=True, prior="gaussian", samplers=("fast",))
+    record = run("calls", EXPERIMENTS["calls"], request, silent)
+    rows = record["results"]["rows"]
+    assert [(row["problem"], row["sampler"]) for row in rows] == [(name, "fast 8") for name in published.TABLE_1]
+    assert {row["coverage_level"] for row in rows} == {0.9}
+    assert {row["faithfulness"]["samples"] for row in rows} == {8}
+    assert all(0 <= row["inside"]["contrast"]["mean"] <= 1 for row in rows)
+    assert "exact: 90 %" in (tmp_path / "calls" / "result.md").read_text(encoding="utf-8")
+
+
+def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
+    row = {"problem": "sr4", "sampler": "langevin", "psnr_mean": 1.0}
+    others = [{**row, "sampler": "fast"}, {**row, "problem": "cs16"}]
+    record = {"results": {"prior": {"name": "a"}, "rows": [row, *others]}}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(record))
+    assert calls.stored_langevin(file, {"name": "a"}) == [{**row, "coverage": None, "inside": {}}]
+    assert calls.stored_langevin(file, {"name": "b"}) == []
+    assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}) == []
 
 
 def test_pooling_weighs_by_samples():

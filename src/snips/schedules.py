@@ -30,9 +30,9 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
 
 FEWEST_CALLS = 4  # of the fast sampler
 FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
-CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
+CROSSING = 3.0  # levels are dense, and corrected, within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
-CALLS_PER_LEVEL = 3  # for each level but the first, on average
+CALLS_PER_LEVEL = 2  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
@@ -46,7 +46,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     """The noise level of each of nfe calls of the denoiser; a level that is repeated is corrected there.
 
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
-    Corrections begin there: above, the target itself is approximate.
+    That is where corrections are: above, the target itself is approximate; below, predictions alone keep the law, while
+    corrections would add up the errors of a learned denoiser.
 
     Args:
         spread: the largest standard deviation that y may leave open; the plan starts at three times that.
@@ -56,7 +57,7 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     last = min(FINE, max(shown / 2, FINEST))
     first = max(3 * spread, 4 * last)
     levels = dense_around(first, last, shown, 1 + nfe // CALLS_PER_LEVEL)
-    corrected = [level <= CROSSING * shown for level in levels]
+    corrected = [shown / CROSSING <= level <= CROSSING * shown for level in levels]
     return repeated(levels, corrected if any(corrected) else [True] * len(levels), nfe)
 
 

@@ -33,6 +33,7 @@ from snips.posing.noise import estimate_noise
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
+from snips.priors.precision import with_precision
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
 from snips.problems import InverseProblem, make_operator
@@ -40,7 +41,7 @@ from snips.restoration import Restoration
 from snips.results.checkpoints import fingerprint_of
 from snips.results.storage import plain
 from snips.running import costs
-from snips.running.devices import restore_on, with_precision
+from snips.running.devices import restore_on
 from snips.running.sampler_settings import sampler_settings
 from snips.running.tiling import tiles_for
 

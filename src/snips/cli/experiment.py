@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from snips.cli.app import ForceOption, JsonOption, SeedOption, app, err, out
+from snips.cli.app import ForceOption, JsonOption, PrecisionOption, SeedOption, app, err, out
 from snips.names import unknown_name
 from snips.samplers.base import StepInfo
 
@@ -23,7 +23,8 @@ def experiment(
     data: Annotated[Path | None, typer.Option(help="The folder of the image collections (celeba, ...).")] = None,
     prior: Annotated[str | None, typer.Option(help="Another prior: `gaussian`, a name, or a file.")] = None,
     nfe: Annotated[int | None, typer.Option(help="fast: calls of the denoiser, instead of 100.")] = None,
-    sampler: Annotated[list[str] | None, typer.Option(help="table1: only `fast`, or only `langevin`.")] = None,
+    precision: PrecisionOption = "float32",
+    sampler: Annotated[list[str] | None, typer.Option(help="table1, calls: only `fast`, or only `langevin`.")] = None,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help="Results go to the folder NAME in it.")] = Path("results"),
     force: ForceOption = False,
@@ -50,7 +51,7 @@ def experiment(
             raise ValueError(unknown_name("sampler", chosen, list(ALL_SAMPLERS)))
     if images is not None and images < 1:
         raise ValueError(f"--images must be at least 1, but is {images}")
-    request = Request(output, data, images, quick, prior, nfe, samplers, seed)
+    request = Request(output, data, images, quick, prior, precision, nfe, samplers, seed)
     with _Bar(quiet=as_json) as bar:
         record = run(name, EXPERIMENTS[name], request, bar.update, force)
     if as_json:

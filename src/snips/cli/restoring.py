@@ -48,13 +48,14 @@ from snips.posing.measured import posed_problem
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
+from snips.priors.precision import with_precision
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
 from snips.restoration import Interrupted, Restoration
 from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
-from snips.running.devices import pick_device, with_precision
+from snips.running.devices import pick_device
 from snips.running.sampler_settings import sampler_settings
 from snips.running.tiling import Tiles, tiles_for
 from snips.running.verification import check_samples

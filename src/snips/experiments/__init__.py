@@ -2,6 +2,7 @@
 
 from snips.experiments.ablation import ABLATION
 from snips.experiments.base import ALL_SAMPLERS, Experiment, Request
+from snips.experiments.calls import CALLS_AND_COVERAGE
 from snips.experiments.cost import COST
 from snips.experiments.faithful import FAITHFULNESS
 from snips.experiments.figures import CELEBA_FIGURES, LSUN_FIGURES, STRIP
@@ -12,6 +13,7 @@ from snips.experiments.table1 import TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {
     "table1": TABLE1,
+    "calls": CALLS_AND_COVERAGE,
     "faithfulness": FAITHFULNESS,
     "red_sweep": RED_SWEEP,
     "red": RED_COMPARISON,

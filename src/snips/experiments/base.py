@@ -24,6 +24,7 @@ class Request:
     images: int | None = None
     quick: bool = False  # tiny settings on pictures that are always there: does it run?
     prior: str | None = None
+    precision: str = "float32"  # of the prior's network
     nfe: int | None = None
     samplers: tuple[str, ...] = ALL_SAMPLERS
     seed: int = 0
@@ -38,6 +39,7 @@ class Request:
         words += ["--quick"] * self.quick + ["--data FOLDER"] * (self.data is not None)
         given = {"images": self.images, "prior": self.prior, "nfe": self.nfe, "seed": self.seed or None}
         words += [f"--{option} {value}" for option, value in given.items() if value is not None]
+        words += [f"--precision {self.precision}"] * (self.precision != "float32")
         words += [f"--sampler {sampler}" for sampler in self.samplers if self.samplers != ALL_SAMPLERS]
         return " ".join(words)
 

@@ -16,6 +16,7 @@ from snips.experiments.published import CELEBA_SAMPLES
 from snips.metrics.calibration import coverage, widest_level
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
 from snips.priors import Prior, StationaryGaussian, load_prior
+from snips.priors.precision import with_precision
 from snips.problems import InverseProblem, make_operator
 from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS, LangevinPreset
@@ -71,7 +72,7 @@ def experiment_prior(request: Request, usual: str, images: Tensor) -> Prior:
     name = request.prior or usual
     if name == "gaussian":
         return StationaryGaussian.natural((images.shape[1], images.shape[2], images.shape[3]))
-    return load_prior(name)
+    return with_precision(load_prior(name), request.precision)
 
 
 def prior_identity(prior: Prior) -> dict[str, str]:

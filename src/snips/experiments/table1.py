@@ -42,6 +42,7 @@ def prepare(request: Request) -> Study:
         for sampling in samplings
         for i in range(_images(sampling, count, request))
         for name, problem in problems.items()
+        if name in TABLE_1 or sampling.sampler == "fast"
     ]
     settings: dict[str, Any] = {"prior": prior_identity(prior), "sigma_0": SIGMA_CELEBA}
     for sampler in ALL_SAMPLERS:  # chosen or not, so that both can share a folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from snips.names import unknown_name
 from snips.priors.base import Prior
 from snips.priors.unet import Residual, UNet
 
@@ -35,3 +36,13 @@ class LowPrecision(Prior):
     def residual(self, white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
         with torch.autocast(white.device.type, torch.bfloat16):
             return self.prior.residual(white, linear, level).to(linear.dtype)
+
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+def with_precision(prior: Prior, precision: str) -> Prior:
+    """The prior with its network in that precision."""
+    if precision not in PRECISIONS:
+        raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
+    return prior if precision == "float32" else LowPrecision(prior)

@@ -1,4 +1,4 @@
-"""Where and how precisely to compute: chosen by the programs, never below `restore()`.
+"""Where to compute: chosen by the programs, never below `restore()`.
 
 Only the CPU is tested. CUDA and MPS are written for but were never run: random numbers are drawn on the CPU and
 everything that needs float64 stays there, since MPS has none.
@@ -13,12 +13,10 @@ import torch
 
 from snips.names import unknown_name
 from snips.priors.base import Prior
-from snips.priors.precision import LowPrecision
 from snips.problems import InverseProblem
 from snips.restoration import Interrupted, Restoration, restore
 
 AUTO, DEVICES = "auto", ("cpu", "cuda", "mps")
-PRECISIONS = ("float32", "bfloat16")
 
 
 def pick_device(name: str) -> torch.device:
@@ -32,13 +30,6 @@ def pick_device(name: str) -> torch.device:
     if not present[kind]:
         raise ValueError(f"PyTorch finds no device {kind} here: choose --device auto, or install a build with {kind}")
     return torch.device(name)
-
-
-def with_precision(prior: Prior, precision: str) -> Prior:
-    """The prior with its network in that precision."""
-    if precision not in PRECISIONS:
-        raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
-    return prior if precision == "float32" else LowPrecision(prior)
 
 
 def moved(problem: InverseProblem, device: torch.device) -> InverseProblem:

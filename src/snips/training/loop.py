@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.names import unknown_name
 from snips.priors.base import Prior
-from snips.priors.precision import LowPrecision
+from snips.priors.precision import with_precision
 from snips.priors.unet import UNet, read_note
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, ImageSet, load_images
@@ -50,8 +49,6 @@ class TrainState:
             "seconds": self.seconds,
         }
 
-
-PRECISIONS: dict[str, Callable[[Prior], Prior]] = {"float32": lambda model: model, "bfloat16": LowPrecision}
 
 OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
 
@@ -146,7 +143,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
-    loss = kind_of(state.config).loss(_working(state.model, settings.precision), clean, noise, sigma)
+    loss = kind_of(state.config).loss(with_precision(state.model, settings.precision), clean, noise, sigma)
     loss.backward()
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
@@ -157,13 +154,6 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     for average in state.averages:
         average.update(state.model, state.step)
     return loss.item(), norm.item()
-
-
-def _working(model: Prior, precision: str) -> Prior:
-    """The network as it computes in a step; weights, gradients and averages stay in full precision."""
-    if precision not in PRECISIONS:
-        raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
-    return PRECISIONS[precision](model)
 
 
 def draw_batch(model: Prior, settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:

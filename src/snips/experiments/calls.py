@@ -1,0 +1,131 @@
+"""Quality against calls of the denoiser on CelebA, and whether the intervals of the samples hold the truth.
+
+PSNR and faithfulness are those of the first 8 samples, as in Table 1. Coverage is that of the interval between the
+smallest and the largest of 19 samples, which holds the truth with probability 0.90 if samples and truth have the same
+law: for pixels, and for three numbers that summarise an image. Algorithm 1 takes so long that it is run on fewer images
+here; where the results of `table1` lie in the same folder, its rows there are shown as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from snips.experiments import datasets
+from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
+from snips.experiments.published import CELEBA_SAMPLES, SIGMA_CELEBA, TABLE_1
+from snips.experiments.sampled import (
+    Sampling,
+    experiment_prior,
+    grouped_rows,
+    image_key,
+    mean_and_error,
+    prior_identity,
+    sample_facts,
+    simulated,
+)
+from snips.files import read_json
+from snips.metrics.calibration import SUMMARIES, coverage
+from snips.priors import Prior
+from snips.problems import InverseProblem
+from snips.restoration import Restoration
+from snips.samplers.base import OnStep
+
+SAMPLES = 19
+CALLS, QUICK_CALLS = (25, 50, 100), (8,)
+FULL_IMAGES, LANGEVIN_IMAGES, QUICK_IMAGES = 64, 2, 1
+
+
+def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
+    """What is compared, by name: how samples are drawn, and of how many images."""
+    count = request.images or request.choose(FULL_IMAGES, QUICK_IMAGES)
+    fast, langevin = (replace(Sampling.of(request, sampler), samples=SAMPLES) for sampler in ("fast", "langevin"))
+    chosen = {f"fast {nfe}": (replace(fast, nfe=nfe), count) for nfe in (QUICK_CALLS if request.quick else CALLS)}
+    chosen[f"langevin {langevin.preset.levels * langevin.preset.tau}"] = (langevin, min(count, LANGEVIN_IMAGES))
+    return {name: value for name, value in chosen.items() if value[0].sampler in request.samplers}
+
+
+def prepare(request: Request) -> Study:
+    chosen = samplings(request)
+    test = datasets.faces(request, max(count for _, count in chosen.values()))
+    prior = experiment_prior(request, "faces", test.images)
+    problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in TABLE_1}
+    identity = prior_identity(prior)
+
+    def conclude(measured: list[Measured]) -> Outcome:
+        found = [m.facts for m in measured]
+        rows = [{**row, **_intervals(row, found)} for row in grouped_rows(found)]
+        rows += stored_langevin(request.out / "table1" / "result.json", identity)
+        return Outcome({"prior": identity, "source": test.source, "rows": rows})
+
+    settings = {"prior": identity, **replace(Sampling.of(request, "langevin"), samples=SAMPLES).settings()}
+    return Study(settings, list(_parts(chosen, problems, prior)), conclude)
+
+
+def _parts(
+    chosen: dict[str, tuple[Sampling, int]], problems: dict[str, InverseProblem], prior: Prior
+) -> Iterator[Part]:
+    """Image by image, so that a stopped run has something to say on every problem and sampler."""
+    for image in range(max(count for _, count in chosen.values())):
+        for name, problem in problems.items():
+            for label, (sampling, count) in chosen.items():
+                if image < count:
+                    yield _part(name, problem[image], prior, label, sampling)
+
+
+def _part(name: str, problem: InverseProblem, prior: Prior, label: str, sampling: Sampling) -> Part:
+    assert problem.truth is not None, "experiments know the truth"
+    key = f"{name}-{label.replace(' ', '-')}-{image_key(problem.first_image, problem.truth[0])}"
+
+    def compute(on_step: OnStep) -> Measured:
+        result = sampling.restore(problem, prior, on_step)
+        few = replace(result, samples=result.samples[:CELEBA_SAMPLES])
+        return Measured({"problem": name, "group": "", "sampler": label, **sample_facts(few), **covered(result)})
+
+    return Part(key, f"{name}, {label}, image {problem.first_image + 1}", compute)
+
+
+def covered(result: Restoration) -> dict[str, Any]:
+    """Shares of pixels and of summaries whose truth lies in the interval of all samples; pictures are clamped."""
+    truth, clamped = result.problem.truth, result.samples.clamp(0, 1)
+    assert truth is not None, "experiments know the truth"
+    pixels = coverage(result.samples, truth)
+    inside = {name: coverage(summary(clamped), summary(truth)).share for name, summary in SUMMARIES.items()}
+    return {"covered": pixels.share, "coverage_level": pixels.level, "inside": inside}
+
+
+def _intervals(row: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
+    mine = [f["inside"] for f in found if (f["sampler"], f["problem"]) == (row["sampler"], row["problem"])]
+    return {"inside": {name: mean_and_error([inside[name] for inside in mine]) for name in SUMMARIES}}
+
+
+def stored_langevin(result: Path, prior: dict[str, str]) -> list[dict[str, Any]]:
+    """Algorithm 1 on the images of Table 1, with the same prior; without intervals, as it has fewer samples."""
+    if not result.is_file():
+        return []
+    results = read_json(result)["results"]
+    mine = results["rows"] if results["prior"] == prior else []
+    bare = {"coverage": None, "inside": {}}
+    return [{**row, **bare} for row in mine if row["sampler"] == "langevin" and row["problem"] in TABLE_1]
+
+
+def describe(results: dict[str, Any]) -> str:
+    rows = sorted(results["rows"], key=lambda row: list(TABLE_1).index(row["problem"]))
+    level = next(row["coverage_level"] for row in rows if row["coverage"])
+    columns = ["problem", "sampler", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
+    columns += [f"pixels inside (exact: {100 * level:.0f} %)", *(f"{name} inside" for name in SUMMARIES), "s / image"]
+    return setting(results) + table(columns, [_cells(row) for row in rows])
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    cells = [row["problem"], row["sampler"], str(row["images"])]
+    cells += [with_error(row["psnr_sample"]), with_error(row["psnr_mean"]), *faithfulness_cells(row["faithfulness"])]
+    shares = [row["coverage"], *(row["inside"].get(name) for name in SUMMARIES)]
+    cells += ["-" if value is None else with_error(value, 3) for value in shares]
+    return [*cells, f"{row['seconds']:.1f}"]
+
+
+CALLS_AND_COVERAGE = Experiment("Quality against calls, and coverage of the samples' intervals", prepare, describe)
