@@ -17,7 +17,8 @@ import snips
 from snips.report.colours import colour_map, round_up, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
-from snips.report.panels import sample_panel, verdict_table, verdict_words
+from snips.report.panels import sample_panel
+from snips.report.verdicts import verdict_table, verdict_words
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
