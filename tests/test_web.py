@@ -15,7 +15,7 @@ LIMITS = Limits(upload_bytes=100_000, pixels=64 * 64)
 
 
 def test_uploads_within_the_limits(tmp_path):
-    assert load_upload(photo(tmp_path / "photo.png", 64, 64), LIMITS).shape == (1, 3, 64, 64)
+    assert load_upload(photo(tmp_path / "photo.png", 64, 64), LIMITS).pixels.shape == (1, 3, 64, 64)
 
 
 def test_uploads_beyond_the_limits(tmp_path):
@@ -37,7 +37,7 @@ def test_uploads_beyond_the_limits(tmp_path):
 
 
 def test_a_large_picture_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr("snips.web.limits.load_image", lambda path: pytest.fail("it was decoded"))
+    monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
     with pytest.raises(ValueError, match="65 x 64"):
         load_upload(photo(tmp_path / "large.png", 64, 65), LIMITS)
 
@@ -73,6 +73,9 @@ def test_a_second_upload_and_a_second_result_replace_the_first(tmp_path):
     second = visitor.new_folder()
     assert not first.exists()
     assert second.exists()
+    assert not visitor.has_results
+    (second / "snips-sr4.zip").touch()
+    assert visitor.has_results
 
 
 def test_work_that_outlives_its_visitor_leaves_nothing(tmp_path):

@@ -11,22 +11,14 @@ from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, Faithfulness
 # The figure of a test and how far it may be from 1 -> what it means that the test failed.
 FAILURES: dict[str, Callable[[float, float], str]] = {
     "std_ratio": lambda value, slack: (
-        f"the residual is {value:.3g} times as strong as the noise (passes from {1 - slack:.2g} to {1 + slack:.2g})"
+        f"the residual is {value:.3g} times as strong as the noise ({1 - slack:.2g} to {1 + slack:.2g} would pass)"
     ),
-    "p_value": lambda value, _: (
-        f"the residual is not Gaussian (p = {value:.2g}; passes above {P_THRESHOLD:g}, which one true image in twenty "
-        "misses by chance)"
-    ),
-    "rho_x": lambda value, _: _correlated("x", value),
-    "rho_y": lambda value, _: _correlated("y", value),
+    "p_value": lambda value, _: f"it is not Gaussian (p = {value:.2g}, above {P_THRESHOLD:g} would pass)",
+    "rho_x": lambda value, _: f"neighbours along x are correlated (rho = {value:.2f}, {PASSING_RHO})",
+    "rho_y": lambda value, _: f"neighbours along y are correlated (rho = {value:.2f}, {PASSING_RHO})",
 }
-
-
-def _correlated(axis: str, value: float) -> str:
-    return (
-        f"neighbours along {axis} are correlated, so structure is left (rho = {value:.2g}; passes below "
-        f"{RHO_THRESHOLD:g} in absolute value)"
-    )
+PASSING_RHO = f"between -{RHO_THRESHOLD:g} and {RHO_THRESHOLD:g} would pass"
+BY_CHANCE = " One true image in twenty fails this test by chance."
 
 
 def failed_tests(found: Faithfulness, k: int, b: int) -> list[str]:
@@ -47,7 +39,8 @@ def verdict_words(found: Faithfulness, k: int, b: int) -> str:
         level = float(found.residual_std[k, b])
         return f"Sample {k + 1}: residual of {level:.3g}; too little noise or data for a verdict."
     if reasons := failures(found, k, b):
-        return f"Sample {k + 1} does not pass all tests: {'; '.join(reasons)}."
+        chance = BY_CHANCE if failed_tests(found, k, b) == ["p_value"] else ""
+        return f"Sample {k + 1} does not pass all tests: {'; '.join(reasons)}.{chance}"
     return f"Sample {k + 1} explains the measurement: its residual passes all tests."
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
-from torch import Tensor
 
-from snips.images import load_image
+from snips.photos.photo import Photo, load_photo
 
 
 @dataclass(frozen=True)
@@ -31,14 +30,14 @@ class Limits:
         return f"Up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
 
 
-def load_upload(path: Path, limits: Limits) -> Tensor:
-    """An uploaded file as an image (1, C, H, W), refused in one line that names the file but not its folder."""
+def load_upload(path: Path, limits: Limits) -> Photo:
+    """An uploaded file as a photo, refused in one line that names the file but not its folder."""
     size = path.stat().st_size
     if size > limits.upload_bytes:
         raise ValueError(f"{path.name} has {megabytes(size)}; at most {megabytes(limits.upload_bytes)} are taken")
     try:
         _check_header(path, limits)
-        return load_image(path)
+        return load_photo(path)
     except ValueError as error:
         raise ValueError(str(error).replace(str(path), path.name)) from error
 
