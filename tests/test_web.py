@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import tifffile
 from typer.testing import CliRunner
 
 from snips.cli import app
@@ -40,6 +42,13 @@ def test_a_large_picture_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
     monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
     with pytest.raises(ValueError, match="65 x 64"):
         load_upload(photo(tmp_path / "large.png", 64, 65), LIMITS)
+
+
+def test_a_large_tiff_that_only_tifffile_knows_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    tifffile.imwrite(tmp_path / "large.tif", np.zeros((64, 65, 3), np.float32), photometric="rgb", compression="zlib")
+    monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
+    with pytest.raises(ValueError, match="large.tif has 65 x 64 pixels"):
+        load_upload(tmp_path / "large.tif", LIMITS)
 
 
 @pytest.mark.parametrize("wrong", [{"pixels": 0}, {"jobs": 0}, {"upload_bytes": -1}, {"waiting": -1}])

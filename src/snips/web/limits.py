@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from snips.photos import tiff
 from snips.photos.photo import Photo, load_photo
 
 
@@ -49,8 +50,11 @@ def _check_header(path: Path, limits: Limits) -> None:
             width, height = opened.size
     except Image.DecompressionBombError as error:
         raise ValueError(f"{path.name} has far more than {limits.pixels:,} pixels: crop or shrink it first") from error
-    except Exception:  # not an image, or damaged: the loader says so
-        return
+    except Exception:  # a TIFF that Pillow does not know; or not an image, or damaged: the loader says so
+        size = tiff.size_of(path) if tiff.is_tiff(path) else None
+        if size is None:
+            return
+        width, height = size
     check_pixels(path.name, width, height, limits)
 
 
