@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tifffile
@@ -140,3 +142,20 @@ def test_the_command_names_the_extra(monkeypatch):
     assert result.exit_code == 2
     assert "snips[web]" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_gradio_forgets_closed_pages(monkeypatch):
+    """It would keep the settings and pictures of 1,000 of them; a late answer to a closed page brings nothing back."""
+    state_holder = pytest.importorskip("gradio.state_holder", reason="the web page needs the extra `web`")
+    from snips.web.sessions import Sessions
+
+    monkeypatch.setattr(state_holder, "SessionState", lambda blocks: object())
+    kept = state_holder.StateHolder()
+    kept.blocks = None
+    sessions = Sessions(SimpleNamespace(state_holder=kept))
+    assert kept["a"] is not kept["b"]
+    sessions.forget("a")
+    assert list(kept.session_data) == list(kept.time_last_used) == ["b"]
+    assert kept["a"] is not None  # a late answer
+    sessions.forget("c")
+    assert list(kept.session_data) == ["b"]
