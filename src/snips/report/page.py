@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from snips.restoration import Restoration
 
 
+MAP_SIDE = 512  # pixels, about what the page shows: its labels stay sharp
+
+
 @cache
 def _template() -> Template:
     return Template((Path(__file__).parents[1] / "assets" / "report.html").read_text(encoding="utf-8"))
@@ -72,7 +75,11 @@ def _std_data(std: Tensor) -> dict[str, Any]:
     plane = std_plane(std)
     top = round_up(float(np.quantile(plane, 0.999)))
     levels = Image.fromarray((np.clip(plane / top, 0, 1) * 255).round().astype(np.uint8))
-    return {"top": top, "levels": data_uri(shrunk(levels), lossless=True), "map": data_uri(shrunk(std_map(std)))}
+    return {
+        "top": top,
+        "levels": data_uri(shrunk(levels), lossless=True),
+        "map": data_uri(shrunk(std_map(std, MAP_SIDE))),
+    }
 
 
 def _script_json(data: Any) -> str:
@@ -83,7 +90,7 @@ def _script_json(data: Any) -> str:
 def _settings_rows(restoration: Restoration) -> str:
     problem = restoration.problem
     rows: dict[str, Any] = {"operator": repr(problem.operator), "sigma_0": f"{problem.sigma_0:.6g}"}
-    rows |= {name: value for name, value in restoration.settings.items() if name != "command"}
+    rows |= {name: value for name, value in restoration.settings.items() if name != "command" and value != []}
     return "".join(
         f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
         for name, value in rows.items()
