@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -111,7 +112,7 @@ def run(task: Task, posed: PhotoProblem, report: Callable[[Progress], None]) -> 
         seconds = time.perf_counter() - started
         report(Progress(info.step, info.total, info.sigma, seconds, info.denoised.mean(0), info.state.x[0]))
 
-    options = {"samples": task.samples, "seed": task.seed, "nfe": task.calls, "chunk": chunk}
+    options: dict[str, Any] = {"samples": task.samples, "seed": task.seed, "nfe": task.calls, "chunk": chunk}
     try:
         result = restore(posed, prior, on_step=on_step, **options)
     except Interrupted as stop:
