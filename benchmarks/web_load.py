@@ -83,7 +83,7 @@ class Visitor:
             (path,) = self.client.post("upload", files={"files": self.picture.open("rb")}).json()
             self.call("on_upload", [{"path": path, "meta": {"_type": "gradio.FileData"}}])
             while True:
-                said = self.call("on_restore", [SIMULATE, PROBLEM, SIGMA, SAMPLES, CALLS, GAUSSIAN, self.number])
+                said = self.call("on_restore", [SIMULATE, PROBLEM, SIGMA, False, SAMPLES, CALLS, GAUSSIAN, self.number])
                 if FULL not in json.dumps(said):
                     break
                 with lock:

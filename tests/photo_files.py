@@ -7,6 +7,7 @@ import struct
 import zlib
 
 import numpy as np
+import tifffile
 from PIL import Image
 
 
@@ -37,7 +38,11 @@ def encoded(kind: str) -> bytes:
     buffer = io.BytesIO()
     if kind == "PNG16":
         return png16(random_pixels(16, 16, 4, dtype=np.uint16))
-    if kind == "NPY":
+    if kind == "TIFF32":
+        tifffile.imwrite(
+            buffer, random_pixels(16, 16, 3).astype(np.float32) / 255, photometric="rgb", compression="zlib"
+        )
+    elif kind == "NPY":
         np.save(buffer, random_pixels(16, 16, 3))
     elif kind == "NPZ":
         np.savez_compressed(buffer, image=random_pixels(16, 16, 3) / 255)
@@ -66,8 +71,28 @@ def ink_profile() -> bytes:
     return start + bytes(68 - len(start)) + light + bytes(48) + body
 
 
+def tiff12(values: np.ndarray) -> bytes:
+    """A grey TIFF of 12 bits, two pixels in three bytes, which neither Pillow nor tifffile writes; even widths."""
+    height, width = values.shape
+    first, second = values[:, ::2].astype(int), values[:, 1::2].astype(int)
+    packed = np.stack([first >> 4, (first & 15) << 4 | second >> 8, second & 255], -1).astype(np.uint8).tobytes()
+    tags = {
+        256: width,
+        257: height,
+        258: 12,
+        259: 1,
+        262: 1,
+        273: 8 + 2 + 12 * 9 + 4,
+        277: 1,
+        278: height,
+        279: len(packed),
+    }
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + packed
+
+
 SUFFIXES = {"NPY": ".npy", "NPZ": ".npz"}
-KINDS = ("PNG", "PNG16", "JPEG", "TIFF", "WEBP", "GIF", "NPY", "NPZ")
+KINDS = ("PNG", "PNG16", "JPEG", "TIFF", "TIFF32", "WEBP", "GIF", "NPY", "NPZ")
 
 
 def mutations(kind: str, count: int):

@@ -20,8 +20,8 @@ LAYERS = [
     {"results"},
     {"posing"},
     {"restoration"},
-    {"deepinv", "experiments", "running", "web"},
-    {"batch"},
+    {"deepinv", "experiments", "running"},
+    {"batch", "web"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

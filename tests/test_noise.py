@@ -47,6 +47,20 @@ def test_smooth_noise_is_called_a_guess(photo):
     assert found.doubt
 
 
+@pytest.mark.parametrize("side", [254, 24])
+def test_a_singular_blur_of_a_picture(side, photo):
+    """Sides of 5 n - 1 pixels make the blur singular, and what it cannot make would count as noise.
+
+    A photo is no blurred image with black beyond its edges: the estimate must be the wavelets' or be called a guess.
+    """
+    operator = make_operator("deblur_uniform", (3, side, side))
+    assert int((operator.singular_values == 0).sum()) > 0
+    noisy = photo[..., :side, :side] + 0.1 * torch.randn(3, side, side, generator=torch.Generator().manual_seed(0))
+    found = estimate_noise(operator, noisy)
+    assert found.doubt or found.sigma_0 == pytest.approx(0.1, rel=0.1)
+    assert ("wavelets" in found.method) == (side == 254)
+
+
 @pytest.mark.parametrize("sigma_0", [0.01, 0.2])
 def test_redundant_measurements_need_no_model(sigma_0, photo):
     """Frequencies k and -k of a real image tell the same: their difference is noise. 2 % is 4 standard errors."""

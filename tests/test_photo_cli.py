@@ -163,6 +163,19 @@ def test_large_photos_are_estimated_first(tmp_path):
     assert "GiB of memory" in result.stderr
 
 
+def test_ctrl_c_before_the_first_step_is_answered_in_one_line(tmp_path, monkeypatch):
+    Image.fromarray(random_pixels(256, 256)).save(tmp_path / "large.png")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("snips.running.costs.estimate_cost", interrupted)
+    result = run("restore", tmp_path / "large.png", "-s", "0.1", "--prior", "gaussian", "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stderr.strip().splitlines() == ["snips: stopped"]
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_does_not_fit_into_memory_is_refused_before(tmp_path, monkeypatch):
     Image.fromarray(random_pixels(256, 256)).save(tmp_path / "large.png")
     monkeypatch.setattr("snips.running.costs.available_memory", lambda: 1000)

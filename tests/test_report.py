@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from snips.report.colours import ANCHORS, colour_map, round_up, std_map
 from snips.report.embedding import LARGEST, data_uri, shrunk
 from snips.report.grid import comparison_grid
 from snips.report.page import page
+from snips.report.verdicts import failures, verdict_table, verdict_words
 
 SHAPE = (3, 16, 24)
 
@@ -104,6 +106,34 @@ def test_faithfulness_panels(name, options, residuals):
     assert text.count("<svg") == 6
     assert text.count('data-panel="') == 3
     assert text.count("faithful</td>") == 3
+
+
+@pytest.mark.parametrize(
+    ("residual", "words"),
+    [
+        (lambda noise: 1.5 * noise, ["times as strong as the noise (0.9 to 1.1 would pass)"]),
+        (
+            lambda noise: 0.1 * 3**0.5 * (2 * (noise > 0) - 1 + noise) / 2,
+            ["it is not Gaussian (p = ", "in twenty fails this test by chance"],
+        ),
+        (lambda noise: (noise + noise.roll(1, -1)) / 2**0.5, ["neighbours along x are correlated", "rho = 0."]),
+        (lambda noise: (noise + noise.roll(1, -2)) / 2**0.5, ["neighbours along y are correlated", "rho = 0."]),
+        (lambda noise: noise, []),
+    ],
+)
+def test_the_panel_says_which_test_failed(residual, words):
+    """Noise of 48 x 48 that is changed in one way: one reason in words, and one marked figure in the table."""
+    noise = 0.1 * torch.randn(1, 1, 1, 48, 48, generator=torch.Generator().manual_seed(2))
+    problem = InverseProblem(make_operator("denoise", (1, 48, 48)), torch.full((1, 1, 48, 48), 0.5), 0.1)
+    found = Restoration(problem, 0.5 - residual(noise)).faithfulness()
+    said = verdict_words(found, 0, 0)
+    assert all(part in said for part in words), said
+    assert len(failures(found, 0, 0)) == bool(words), said
+    assert ("does not pass all tests" in said) == bool(words)
+    marked = re.findall(r'<td class="bad">([^<]+)', verdict_table(found, 0))
+    assert len(marked) == (2 if words else 0)  # the figure and the verdict
+    text = page(Restoration(problem, 0.5 - residual(noise)))
+    assert all(html.escape(part) in text for part in words)
 
 
 def test_one_sample_and_no_noise():

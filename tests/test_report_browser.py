@@ -56,6 +56,15 @@ def test_a_thumbnail_chooses_the_picture_and_its_panel(opened):
     assert shown == ["1"]
 
 
+def test_the_page_fits_a_phone(opened):
+    """No sideways scrolling of the page, and no number that is broken into two lines."""
+    opened.set_viewport_size({"width": 420, "height": 800})
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 420
+    heights = opened.locator(".numbers td").evaluate_all("all => all.map(it => it.offsetHeight)")
+    assert len(heights) == 3 * 7
+    assert max(heights) < 40
+
+
 @pytest.mark.parametrize(("row", "column"), [(3, 5), (12, 20)])
 def test_pointing_at_a_pixel_reads_its_mean_and_spread(row, column, opened, result):
     box, (_, height, width) = opened.locator("#stage").bounding_box(), SHAPE

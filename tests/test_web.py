@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
+import tifffile
 from typer.testing import CliRunner
 
 from snips.cli import app
@@ -15,7 +19,7 @@ LIMITS = Limits(upload_bytes=100_000, pixels=64 * 64)
 
 
 def test_uploads_within_the_limits(tmp_path):
-    assert load_upload(photo(tmp_path / "photo.png", 64, 64), LIMITS).shape == (1, 3, 64, 64)
+    assert load_upload(photo(tmp_path / "photo.png", 64, 64), LIMITS).pixels.shape == (1, 3, 64, 64)
 
 
 def test_uploads_beyond_the_limits(tmp_path):
@@ -37,9 +41,16 @@ def test_uploads_beyond_the_limits(tmp_path):
 
 
 def test_a_large_picture_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr("snips.web.limits.load_image", lambda path: pytest.fail("it was decoded"))
+    monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
     with pytest.raises(ValueError, match="65 x 64"):
         load_upload(photo(tmp_path / "large.png", 64, 65), LIMITS)
+
+
+def test_a_large_tiff_that_only_tifffile_knows_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    tifffile.imwrite(tmp_path / "large.tif", np.zeros((64, 65, 3), np.float32), photometric="rgb", compression="zlib")
+    monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
+    with pytest.raises(ValueError, match="large.tif has 65 x 64 pixels"):
+        load_upload(tmp_path / "large.tif", LIMITS)
 
 
 @pytest.mark.parametrize("wrong", [{"pixels": 0}, {"jobs": 0}, {"upload_bytes": -1}, {"waiting": -1}])
@@ -73,6 +84,9 @@ def test_a_second_upload_and_a_second_result_replace_the_first(tmp_path):
     second = visitor.new_folder()
     assert not first.exists()
     assert second.exists()
+    assert not visitor.has_results
+    (second / "snips-sr4.zip").touch()
+    assert visitor.has_results
 
 
 def test_work_that_outlives_its_visitor_leaves_nothing(tmp_path):
@@ -128,3 +142,20 @@ def test_the_command_names_the_extra(monkeypatch):
     assert result.exit_code == 2
     assert "snips[web]" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_gradio_forgets_closed_pages(monkeypatch):
+    """It would keep the settings and pictures of 1,000 of them; a late answer to a closed page brings nothing back."""
+    state_holder = pytest.importorskip("gradio.state_holder", reason="the web page needs the extra `web`")
+    from snips.web.sessions import Sessions
+
+    monkeypatch.setattr(state_holder, "SessionState", lambda blocks: object())
+    kept = state_holder.StateHolder()
+    kept.blocks = None
+    sessions = Sessions(SimpleNamespace(state_holder=kept))
+    assert kept["a"] is not kept["b"]
+    sessions.forget("a")
+    assert list(kept.session_data) == list(kept.time_last_used) == ["b"]
+    assert kept["a"] is not None  # a late answer
+    sessions.forget("c")
+    assert list(kept.session_data) == ["b"]

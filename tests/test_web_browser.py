@@ -99,6 +99,7 @@ def test_an_already_degraded_picture(visit, tmp_path):
     visitor.upload(photo(tmp_path / "small.png", 16, 24))
     visitor.caption("small.png: 24 x 16")
     visitor.page.get_by_label("Already degraded").check()
+    visitor.page.get_by_label("Estimate the noise").wait_for()  # the list of problems has changed, too
     visitor.choose("What happened to it", "sr2:")
     visitor.set(**SHORT)
     visitor.button("Restore").click()
@@ -107,6 +108,72 @@ def test_an_already_degraded_picture(visit, tmp_path):
     with zipfile.ZipFile(tmp_path / "result.zip") as packed:
         packed.extractall(tmp_path)
     assert Restoration.load(tmp_path / "snips-sr2").samples.shape == (2, 1, 3, 32, 48)
+
+
+def test_the_page_fits_a_phone_and_does_not_jump(visit, tmp_path):
+    """No sideways scrolling with results on it, and on a desktop the same width before and after them."""
+    visitor = visit()
+    container = visitor.page.locator(".gradio-container")
+    before = container.bounding_box()["width"]
+    visitor.upload(photo(tmp_path / "mine.png"))
+    visitor.caption("mine.png")
+    visitor.set(**SHORT)
+    visitor.button("Restore").click()
+    visitor.captions()
+    visitor.page.locator("#verdicts tbody tr").first.wait_for()
+    assert container.bounding_box()["width"] == before
+    visitor.page.set_viewport_size({"width": 420, "height": 800})
+    visitor.page.wait_for_function("document.documentElement.clientWidth <= 420")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 420
+    tops = {box.bounding_box()["y"] for box in visitor.page.locator("#gallery .gallery-item").all()}
+    assert len(tops) >= 3  # rows of two pictures
+
+
+def test_the_noise_can_be_estimated_or_given(visit, tmp_path):
+    """Offered for degraded pictures alone; what was estimated is said, with a warning where it is a guess."""
+    visitor = visit()
+    estimate, noise = (
+        visitor.page.get_by_label("Estimate the noise"),
+        visitor.page.get_by_label("number input for Noise"),
+    )
+    assert not estimate.is_visible()
+    visitor.upload(photo(tmp_path / "small.png", 24, 24))
+    visitor.caption("small.png")
+    visitor.page.get_by_label("Already degraded").check()
+    estimate.wait_for()
+    assert estimate.is_checked()
+    assert noise.is_disabled()
+    visitor.set(**SHORT)
+    visitor.button("Restore").click()
+    visitor.captions()
+    told = visitor.page.locator("#notes .snips-doubt").inner_text()
+    assert told.startswith("Beware: sigma_0 = ")
+    assert "a guess" in told
+    estimate.uncheck()
+    visitor.set(sigma=0.2)
+    visitor.button("Restore").click()
+    visitor.page.locator("#notes").wait_for(state="hidden")
+    visitor.captions()
+    with zipfile.ZipFile(visitor.download(tmp_path / "result.zip")) as packed:
+        packed.extractall(tmp_path)
+    assert Restoration.load(tmp_path / "snips-deblur_uniform").problem.sigma_0 == 0.2
+
+
+def test_transparency_comes_back(visit, tmp_path):
+    with Image.open(photo(tmp_path / "clear.png")) as opaque:
+        picture = opaque.convert("RGBA")
+    picture.putalpha(Image.linear_gradient("L").resize(picture.size))
+    picture.save(tmp_path / "clear.png")
+    visitor = visit()
+    visitor.upload(tmp_path / "clear.png")
+    visitor.caption("clear.png: 32 x 32, colour, its transparency is kept")
+    visitor.set(**SHORT)
+    visitor.button("Restore").click()
+    visitor.captions()
+    with zipfile.ZipFile(visitor.download(tmp_path / "result.zip")) as packed:
+        packed.extractall(tmp_path)
+    with Image.open(tmp_path / "snips-deblur_uniform" / "sample_00.png") as sample:
+        assert sample.getchannel("A").tobytes() == picture.getchannel("A").tobytes()
 
 
 def test_an_example_brings_its_settings(visit):
@@ -126,13 +193,40 @@ def test_cancel_stops_the_work_and_frees_the_worker(visit):
     assert visitor.button("Restore").is_disabled()
     visitor.button("Cancel").click()
     stopped = visitor.status("Stopped after step")
-    assert 1 <= int(stopped.split()[3]) < 100  # of 400
+    assert 1 <= int(stopped.split()[3]) < 100  # of 800
     assert not visitor.page.locator("#gallery").is_visible()
     visitor.page.get_by_label("Landscape, clean").check()  # the worker is free: something else runs at once
     visitor.caption("Landscape, clean")
     visitor.set(**SHORT)
     visitor.button("Restore").click()
     assert len(visitor.captions()) == 6
+
+
+def test_cancel_keeps_what_is_finished(visit, tmp_path):
+    """4 of 16 samples at a time: in the midst of the second four, the first are there, with their download."""
+    visitor = visit()
+    visitor.set(samples=16, calls=10)
+    visitor.button("Restore").click()
+    visitor.page.locator("#status").get_by_text(re.compile(r"Step 1\d of 40")).wait_for()
+    visitor.button("Cancel").click()
+    visitor.status("of 16 samples were finished and are kept")
+    captions = visitor.captions()
+    kept = sum(caption.startswith("Sample") for caption in captions)
+    assert kept in (4, 8)  # 8 where the click came late
+    with zipfile.ZipFile(visitor.download(tmp_path / "result.zip")) as packed:
+        packed.extractall(tmp_path)
+    result = Restoration.load(tmp_path / "snips-deblur_uniform")
+    assert len(result.samples) == kept
+    assert result.settings["interrupted"] == f"{kept} of 16"
+    visitor.set(**LONG)  # and a run that is stopped before it has a sample leaves them
+    visitor.button("Restore").click()
+    visitor.page.locator("#preview img").nth(1).wait_for()
+    assert not visitor.page.locator("#gallery").is_visible()
+    visitor.button("Cancel").click()
+    visitor.status("before a sample was finished. Below are the earlier results.")
+    assert visitor.captions() == captions
+    visitor.download(tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "result.zip").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +324,7 @@ def test_a_click_just_works(browser, tmp_path):
     visitor = Visit(browser, server)
     visitor.button("Restore").click()
     visitor.page.locator("#preview img").nth(1).wait_for()
-    visitor.page.locator("#status").get_by_text(re.compile(r"Step [1-3]\d of 40")).wait_for()
+    visitor.page.locator("#status").get_by_text(re.compile(r"Step [1-3]\d of 80")).wait_for()
     _picture(visitor, "web-running.png")
     visitor.page.locator("#gallery .gallery-item").first.wait_for(timeout=300_000)
     captions = visitor.captions()

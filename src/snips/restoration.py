@@ -129,7 +129,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def restore(
-    problem: InverseProblem | Image.Image | np.ndarray | Tensor,
+    problem: InverseProblem | PhotoProblem | Image.Image | np.ndarray | Tensor,
     prior: Prior | str | None = None,
     *,
     operator: str | LinearOperator | None = None,
@@ -145,7 +145,8 @@ def restore(
     """Draw samples of p(x | y).
 
     Args:
-        problem: the measurement with its operator and noise level; or a photo that is the measurement, see `as_photo`.
+        problem: the measurement with its operator and noise level, also as `pose` and `simulate` make it of a photo; or
+            a photo that is the measurement, see `as_photo`.
         prior: a denoiser on the device of the measurement, or its name; the fitting bundled one where not given.
         operator: with a photo, a problem by name or its operator; "denoise" by default.
         sigma_0: with a photo, its noise; "auto", the default, estimates it and warns where that is a guess.
@@ -178,6 +179,7 @@ def restore(
             "prior": denoiser.name or type(denoiser).__name__,
             "seconds": round(time.perf_counter() - started, 3),
             "threads": torch.get_num_threads(),
+            **({"notes": list(posed.notes)} if posed.notes else {}),
             **({"noise": str(posed.noise)} if posed.noise else {}),
             **more,
         }
@@ -220,12 +222,12 @@ def _posed(
     sigma_0: float | str | None,
     value_range: tuple[float, float] | None,
 ) -> PhotoProblem:
-    if isinstance(problem, InverseProblem):
+    if isinstance(problem, (InverseProblem, PhotoProblem)):
         if not operator is sigma_0 is value_range is None:
             raise ValueError(
                 "an InverseProblem knows its operator, sigma_0 and values: leave these out, or give the photo alone"
             )
-        return PhotoProblem(problem)
+        return problem if isinstance(problem, PhotoProblem) else PhotoProblem(problem)
     sigma_0 = AUTO if sigma_0 is None else sigma_0
     photo = as_photo(problem, value_range and checked_range(*value_range))
     posed = pose(photo, "denoise" if operator is None else operator, sigma_0, {})

@@ -47,6 +47,9 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
             raise
+        except KeyboardInterrupt as stop:  # else Typer ends without a word
+            one_line("stopped")
+            raise typer.Exit(130) from stop
         except (ValueError, OSError, FloatingPointError, MemoryError) as error:
             one_line(str(error) or type(error).__name__)
             raise typer.Exit(2) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from scipy import stats
@@ -25,7 +25,20 @@ class Faithfulness:
     p_value: Tensor | None  # of normality, D'Agostino and Pearson
     rho_x: Tensor | None  # correlation of neighbours along the measurement's last axis
     rho_y: Tensor | None  # along the one before; None where the measurement has no second axis
-    faithful: Tensor | None  # bool: p > 0.05, |rho| < 0.1 and the level right
+    faithful: Tensor | None  # bool: all of `tests` are passed
+    slack: Tensor | None = None  # how far std_ratio may be from 1
+
+    @property
+    def tests(self) -> dict[str, Tensor]:
+        """Which tests each sample passes, bool (K, B), by the name of the figure that is tested."""
+        if self.std_ratio is None or self.p_value is None or self.slack is None:
+            return {}
+        rhos = {name: rho for name, rho in (("rho_x", self.rho_x), ("rho_y", self.rho_y)) if rho is not None}
+        return {
+            "std_ratio": (self.std_ratio - 1).abs() < self.slack,
+            "p_value": self.p_value > P_THRESHOLD,
+            **{name: rho.abs() < RHO_THRESHOLD for name, rho in rhos.items()},
+        }
 
     @property
     def rho(self) -> Tensor | None:
@@ -58,10 +71,8 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     places = residual.ndim - 2 - problem.operator.measured_channels
     rho_x, rho_y = (_neighbour_correlation(residual, recorded, axis) for axis in (-1, -2 if places >= 2 else None))
     slack = max(0.1, 4 / math.sqrt(2 * entries))
-    faithful = (p > P_THRESHOLD) & ((ratio - 1).abs() < slack)
-    for rho in (rho_x, rho_y):
-        faithful = faithful if rho is None else faithful & (rho.abs() < RHO_THRESHOLD)
-    return Faithfulness(level, ratio, p, rho_x, rho_y, faithful)
+    found = Faithfulness(level, ratio, p, rho_x, rho_y, None, torch.full_like(ratio, slack))
+    return replace(found, faithful=torch.stack(list(found.tests.values())).all(0))
 
 
 def _neighbour_correlation(residual: Tensor, recorded: Tensor, axis: int | None) -> Tensor | None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+
+from snips.photos import tiff
 
 MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
+JPEG_IN_TIFF = (6, 7)  # the old and the new kind of compression
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # modes with 16 bits, and 32 that may hold 16
 
 
@@ -30,17 +33,28 @@ def decode_file(path: Path) -> tuple[np.ndarray, Origin]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged files, which fail anyway, and of sizes, checked below
+            if tiff.is_tiff(path) and (found := tiff.decode_tiff(path, MAX_PIXELS)) is not None:
+                return found[0], Origin(alpha=found[1])
             with Image.open(path, formats=FORMATS) as opened:
                 _check(opened)
                 low = _low_bytes(path, opened)
                 return decode(opened, low)
     except Image.DecompressionBombError:
         raise ValueError(f"{path} has far more than the {MAX_PIXELS:,} pixels that are read: crop it first") from None
-    except _Refused as error:
+    except (_Refused, tiff.UnreadableKind) as error:
         raise ValueError(f"{path} {error}") from None
+    except UnidentifiedImageError as error:
+        raise ValueError(_unidentified(path)) from error
     except Exception as error:  # decoders of damaged files fail in many ways
         reason = " ".join(str(error).replace(str(path), "it").split())[:200] or type(error).__name__
         raise ValueError(f"{path} cannot be read as an image ({reason}): is it damaged, or not an image?") from error
+
+
+def _unidentified(path: Path) -> str:
+    kind = tiff.kind_of(path) if tiff.is_tiff(path) else None
+    if kind is None:
+        return f"{path} cannot be read as an image (its format is not known): is it damaged, or not an image?"
+    return f"{path} is a TIFF of a kind that is not read ({kind}): {tiff.ADVICE}"
 
 
 class _Refused(ValueError):
@@ -57,19 +71,19 @@ def _check(image: Image.Image) -> None:
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # cameras store a preview beside the photo as MPO
         raise _Refused(f"has {frames} frames or pages: save the one you mean as a PNG")
-    tags = getattr(image, "tag_v2", {})
-    if tags.get(284) == 2 and any(bits > 8 for bits in tags.get(258, ())):
-        raise _Refused("stores 16-bit colours in separate planes, which Pillow misreads: save it as PNG")
 
 
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:
     """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
-    lossy = image.format in ("JPEG", "MPO")
+    tags = getattr(image, "tag_v2", {})
+    lossy = image.format in ("JPEG", "MPO") or tags.get(259) in JPEG_IN_TIFF
     profile, raw = image.info.get("icc_profile"), _raw_mode(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
         values = _sixteen_bits(np.asarray(upright))
-        inverted = getattr(image, "tag_v2", {}).get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
+        if raw == "I;12":  # which Pillow leaves at 0 to 4095
+            values = (values / 4095 * 65535).round().astype(np.uint16)
+        inverted = tags.get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
         return _grey(65535 - values if inverted and values.dtype == np.uint16 else values), Origin(lossy=lossy)
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
@@ -77,6 +91,8 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     values = np.asarray(converted)
     if low is not None:
         values = values.astype(np.uint16) * 256 + np.asarray(low)
+    elif ";16" in raw:
+        notes = ("of its 16 bits the upper 8 are read", *notes)
     values = values[..., None] if values.ndim == 2 else values
     return values[None], Origin(converted.mode in ("LA", "RGBA"), lossy, notes)
 
@@ -93,8 +109,8 @@ def _sixteen_bits(values: np.ndarray) -> np.ndarray:
 def _to_known_mode(image: Image.Image, profile: bytes | None, raw: str) -> tuple[Image.Image, tuple[str, ...]]:
     if image.mode == "CMYK":
         return _from_cmyk(image, profile)
-    if raw == "LA;16B":
-        return image.convert("LA"), ("16-bit grey with transparency is read with 8 bits",)
+    if raw == "LA;16B":  # which Pillow makes RGBA
+        return image.convert("LA"), ()
     if image.mode == "1":
         return image.convert("L"), ()
     if image.mode in ("L", "RGB") and "transparency" in image.info:

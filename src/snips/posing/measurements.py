@@ -14,8 +14,6 @@ from torch import Tensor
 from snips.files import new_file
 from snips.images import load_image, to_picture
 from snips.photos.arrays import load_npy, load_npz, npz_names
-from snips.photos.photo import load_photo
-from snips.posing.pictures import pose, simulate
 from snips.problems import Build, InverseProblem, make_operator
 from snips.report import is_picture
 from snips.results import storage
@@ -59,16 +57,6 @@ def load_measurement(path: Path, build: Build = make_operator) -> InverseProblem
 def is_measurement(path: Path) -> bool:
     """An .npz with more than one array: it describes its operator, or is refused as one that should."""
     return path.suffix.lower() == ".npz" and path.is_file() and len(npz_names(path)) != 1
-
-
-def measure(path: Path, name: str, sigma_0: float, seed: int, options: dict[str, Any]) -> InverseProblem:
-    """Take the image file as the truth and simulate a measurement of it."""
-    return simulate(load_photo(path), name, sigma_0, seed, options).problem
-
-
-def as_measurement(path: Path, name: str, sigma_0: float, options: dict[str, Any]) -> InverseProblem:
-    """Take the image file itself as y."""
-    return pose(load_photo(path), name, sigma_0, options).problem
 
 
 def load_array(path: Path) -> Tensor:

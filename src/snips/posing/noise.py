@@ -1,10 +1,11 @@
 """How noisy is a measurement? Estimates of sigma_0 where nobody knows it, and whether to believe them.
 
-Three routes, the best first:
+Three routes, the first that is open:
 
-- *redundant*: where y has more entries than H has independent rows, what lies outside the range of H is noise alone.
 - *wavelet*: where y is a picture, the finest diagonal wavelet coefficients are mostly noise; their median absolute
   value tells sigma (Donoho and Johnstone 1994, as in scikit-image).
+- *redundant*: where y has more entries than H has independent rows, what lies outside the range of H is noise alone. Of
+  a picture it is a guess: cameras blur beyond the edges too, which the operators of this package do not.
 - *residual*: elsewhere, the level at which samples of a Gaussian model of photographs leave residuals of that level
   (expectation maximisation). It rests on the model, so it is always a guess.
 """
@@ -48,7 +49,7 @@ def estimate_noise(operator: LinearOperator, y: Tensor, *, step: float = 0.0, lo
         step: between neighbouring values of y where it was rounded, 1 / 255 for 8 bits: a floor for the estimate.
         lossy: y went through JPEG, which removes fine noise.
     """
-    found = _redundant(operator, y) or _wavelet(operator, y) or _residual(operator, y)
+    found = _wavelet(operator, y) or _redundant(operator, y) or _residual(operator, y)
     rounding = step / 12**0.5  # the standard deviation of rounding errors
     doubts = [found.doubt] if found.doubt else []
     if found.sigma_0 < rounding:
@@ -67,7 +68,10 @@ def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     if freedom < FEWEST:
         return None
     sigma_0 = float((outside.square().sum() / (freedom * len(y))).sqrt())
-    return NoiseEstimate(sigma_0, "the part of y that no image explains")
+    doubt = (
+        "it rests on the picture being blurred by exactly this operator, edges included" if is_picture(operator) else ""
+    )
+    return NoiseEstimate(sigma_0, "the part of y that no image explains", doubt)
 
 
 def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:

@@ -43,15 +43,19 @@ def std_map(std: Tensor, side: int = 192) -> Image.Image:
 
 
 def with_bar(picture: Image.Image, top: float) -> Image.Image:
-    font = ImageFont.load_default()
+    """Its labels grow with the picture: both are shrunk together where there is little room."""
     height = max(picture.height, 64)
-    left = picture.width + MARGIN
-    canvas = Image.new("RGB", (left + BAR + 48, height + 2 * MARGIN), "white")
-    canvas.paste(picture, (0, MARGIN))
-    bar = colour_map(np.linspace(top, 0, height)[:, None].repeat(BAR, 1), top)
-    canvas.paste(bar, (left, MARGIN))
+    size = max(10, height // 14)
+    font, bar_width = ImageFont.load_default(size), max(BAR, size)
+    left, above = picture.width + MARGIN, max(MARGIN, size // 2)
+    labels = {share: f"{share * top:.3g}" for share in (0, 0.5, 1)}
+    widest = max(font.getlength(text) for text in labels.values())
+    canvas = Image.new("RGB", (left + bar_width + MARGIN + round(widest), height + 2 * above), "white")
+    canvas.paste(picture, (0, above))
+    bar = colour_map(np.linspace(top, 0, height)[:, None].repeat(bar_width, 1), top)
+    canvas.paste(bar, (left, above))
     draw = ImageDraw.Draw(canvas)
-    for share in (0, 0.5, 1):
-        place = (left + BAR + 4, MARGIN + (1 - share) * (height - 1))
-        draw.text(place, f"{share * top:.3g}", fill="black", anchor="lm", font=font)
+    for share, text in labels.items():
+        place = (left + bar_width + 4, above + (1 - share) * (height - 1))
+        draw.text(place, text, fill="black", anchor="lm", font=font)
     return canvas

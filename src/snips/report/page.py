@@ -17,10 +17,14 @@ import snips
 from snips.report.colours import colour_map, round_up, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
-from snips.report.panels import sample_panel, verdict_table, verdict_words
+from snips.report.panels import sample_panel
+from snips.report.verdicts import verdict_table, verdict_words
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
+
+
+MAP_SIDE = 512  # pixels, about what the page shows: its labels stay sharp
 
 
 @cache
@@ -71,7 +75,11 @@ def _std_data(std: Tensor) -> dict[str, Any]:
     plane = std_plane(std)
     top = round_up(float(np.quantile(plane, 0.999)))
     levels = Image.fromarray((np.clip(plane / top, 0, 1) * 255).round().astype(np.uint8))
-    return {"top": top, "levels": data_uri(shrunk(levels), lossless=True), "map": data_uri(shrunk(std_map(std)))}
+    return {
+        "top": top,
+        "levels": data_uri(shrunk(levels), lossless=True),
+        "map": data_uri(shrunk(std_map(std, MAP_SIDE))),
+    }
 
 
 def _script_json(data: Any) -> str:
@@ -82,7 +90,7 @@ def _script_json(data: Any) -> str:
 def _settings_rows(restoration: Restoration) -> str:
     problem = restoration.problem
     rows: dict[str, Any] = {"operator": repr(problem.operator), "sigma_0": f"{problem.sigma_0:.6g}"}
-    rows |= {name: value for name, value in restoration.settings.items() if name != "command"}
+    rows |= {name: value for name, value in restoration.settings.items() if name != "command" and value != []}
     return "".join(
         f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
         for name, value in rows.items()

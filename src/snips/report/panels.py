@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 
-import numpy as np
 from torch import Tensor
 
-from snips.metrics import Faithfulness
 from snips.operators import Inpainting
 from snips.problems import InverseProblem
 from snips.report import plots
@@ -46,35 +44,3 @@ def _residual_plots(problem: InverseProblem, residual: Tensor) -> list[str]:
         "</figcaption></figure>",
         f"<figure>{plots.quantile_plot(values)}<figcaption>Q-Q: noise would lie on the line</figcaption></figure>",
     ]
-
-
-def verdict_words(found: Faithfulness, k: int, b: int) -> str:
-    """One sentence on sample k of image b."""
-    if found.faithful is None:
-        level = float(found.residual_std[k, b])
-        return f"Sample {k + 1}: residual of {level:.3g}; too little noise or data for a verdict."
-    word = "explains the measurement" if bool(found.faithful[k, b]) else "does not pass all tests"
-    return f"Sample {k + 1} {word}."
-
-
-def verdict_table(found: Faithfulness, b: int) -> str:
-    """One row for each sample of image b."""
-    columns: dict[str, Tensor | None] = {
-        "residual std": found.residual_std,
-        "over sigma_0": found.std_ratio,
-        "p (normal)": found.p_value,
-        "rho along x": found.rho_x,
-        "rho along y": found.rho_y,
-    }
-    known = {name: values[:, b].cpu().numpy() for name, values in columns.items() if values is not None}
-    head = "".join(f"<th>{name}</th>" for name in ("sample", *known, "verdict"))
-    rows = "".join(_row(k, [values[k] for values in known.values()], found, b) for k in range(len(found.residual_std)))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _row(k: int, numbers: list[np.floating], found: Faithfulness, b: int) -> str:
-    faithful = None if found.faithful is None else bool(found.faithful[k, b])
-    verdict = {True: "faithful", False: "not faithful", None: "&ndash;"}[faithful]
-    cells = "".join(f"<td>{float(number):.4g}</td>" for number in numbers)
-    kind = {True: "good", False: "bad", None: ""}[faithful]
-    return f'<tr><td>{k + 1}</td>{cells}<td class="{kind}">{verdict}</td></tr>'

@@ -13,6 +13,7 @@ from torch import Tensor
 from snips.images import to_picture
 from snips.report import degraded_view
 from snips.report.colours import std_map
+from snips.report.files import with_alpha
 from snips.restoration import Restoration
 
 SHOWN_SIDE = 320  # smaller pictures are enlarged to at least this, in whole steps
@@ -31,13 +32,14 @@ def pack(result: Restoration, folder: Path, name: str) -> Path:
 
 def write_gallery(result: Restoration, folder: Path) -> list[tuple[str, str]]:
     """Files and captions: original and degraded, the samples with their verdicts, mean and std."""
-    shown = [("Degraded", degraded_view(result.problem)[0])]
+    shown = [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
+    shown.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
     if result.problem.truth is not None:
         shown.insert(0, ("Original", result.problem.truth[0]))
-    shown += [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
-    shown.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
-    shape = tuple(result.problem.operator.image_shape[1:])
-    pictures = [(caption, enlarged(image, shape)) for caption, image in shown]
+    alpha, shape = None if result.alpha is None else result.alpha[0], tuple(result.problem.operator.image_shape[1:])
+    pictures = [(caption, enlarged(image, shape, alpha)) for caption, image in shown]
+    degraded = ("Degraded", enlarged(degraded_view(result.problem)[0], shape))
+    pictures.insert(0 if result.problem.truth is None else 1, degraded)
     if len(result.samples) > 1:
         pictures.append(("Standard deviation", std_map(result.std[0], SHOWN_SIDE)))
     folder.mkdir()
@@ -59,9 +61,9 @@ def captions(result: Restoration) -> list[str]:
     ]
 
 
-def enlarged(image: Tensor, shape: tuple[int, ...] | None = None) -> Image.Image:
+def enlarged(image: Tensor, shape: tuple[int, ...] | None = None, alpha: Tensor | None = None) -> Image.Image:
     """(C, H, W) as a picture in which single pixels can be seen; `shape` is that of what it stands beside."""
-    picture = to_picture(torch.nan_to_num(image))
+    picture = with_alpha(to_picture(torch.nan_to_num(image)), alpha)
     height, width = shape or tuple(image.shape[1:])
     scale = max(1, -(-SHOWN_SIDE // max(height, width)))
     return picture.resize((width * scale, height * scale), Image.Resampling.NEAREST)

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 
-class Cancelled(Exception):
-    """Raised inside the work of a job that its visitor no longer wants."""
+class Cancelled(KeyboardInterrupt):
+    """Raised inside the work of a job that its visitor no longer wants. As Ctrl-C: restore() keeps what is finished."""
 
 
 class Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -30,7 +31,7 @@ class Layout:
             with gr.Column(scale=4, min_width=320):
                 self._add_picture()
                 self._add_settings()
-            with gr.Column(scale=7, min_width=420):
+            with gr.Column(scale=7, min_width=320):
                 self._add_results()
 
     def _add_picture(self) -> None:
@@ -48,15 +49,17 @@ class Layout:
         self.problem = gr.Dropdown(
             problem_choices(example.simulate), value=example.problem, label="What happened to it", elem_id="problem"
         )
-        about_sigma = "Standard deviation, where black is 0 and white is 1"
+        about_sigma = "Standard deviation; black is 0, white is 1"
         self.sigma = gr.Slider(
             0, 0.5, example.sigma, step=0.01, label="Noise", info=about_sigma, elem_id="sigma", buttons=[]
         )
+        self.estimate = gr.Checkbox(
+            False, label="Estimate the noise from the picture", visible=not example.simulate, elem_id="estimate"
+        )
         with gr.Row():
-            self.samples = gr.Slider(1, limits.samples, SAMPLES, step=1, label="Samples", elem_id="samples", buttons=[])
-            self.calls = gr.Slider(
-                FEWEST_CALLS, limits.calls, CALLS, step=1, label="Denoiser calls", elem_id="calls", buttons=[]
-            )
+            wide: dict[str, Any] = {"step": 1, "min_width": 180, "buttons": []}  # one above the other on a phone
+            self.samples = gr.Slider(1, limits.samples, SAMPLES, label="Samples", elem_id="samples", **wide)
+            self.calls = gr.Slider(FEWEST_CALLS, limits.calls, CALLS, label="Denoiser calls", elem_id="calls", **wide)
         with gr.Accordion("More", open=False):
             about_prior = "automatic: faces for colour pictures of 64 x 64, else the best for any picture"
             self.prior = gr.Dropdown(prior_names(), value=AUTOMATIC, label="Prior", info=about_prior, elem_id="prior")
@@ -67,6 +70,7 @@ class Layout:
             self.restore = gr.Button("Restore", variant="primary", elem_id="restore")
             self.cancel = gr.Button("Cancel", variant="stop", interactive=False, elem_id="cancel")
         self.status = gr.HTML(views.status(WELCOME), elem_id="status", padding=False)
+        self.notes = gr.HTML(visible=False, elem_id="notes", padding=False)
         self.preview = gr.HTML(visible=False, elem_id="preview", padding=False)
         self.gallery = gr.Gallery(
             label="Results", columns=4, height="auto", object_fit="contain", visible=False, interactive=False,

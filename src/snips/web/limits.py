@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
-from torch import Tensor
 
-from snips.images import load_image
+from snips.photos import tiff
+from snips.photos.photo import Photo, load_photo
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Limits:
         return f"Up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
 
 
-def load_upload(path: Path, limits: Limits) -> Tensor:
-    """An uploaded file as an image (1, C, H, W), refused in one line that names the file but not its folder."""
+def load_upload(path: Path, limits: Limits) -> Photo:
+    """An uploaded file as a photo, refused in one line that names the file but not its folder."""
     size = path.stat().st_size
     if size > limits.upload_bytes:
         raise ValueError(f"{path.name} has {megabytes(size)}; at most {megabytes(limits.upload_bytes)} are taken")
     try:
         _check_header(path, limits)
-        return load_image(path)
+        return load_photo(path)
     except ValueError as error:
         raise ValueError(str(error).replace(str(path), path.name)) from error
 
@@ -50,8 +50,11 @@ def _check_header(path: Path, limits: Limits) -> None:
             width, height = opened.size
     except Image.DecompressionBombError as error:
         raise ValueError(f"{path.name} has far more than {limits.pixels:,} pixels: crop or shrink it first") from error
-    except Exception:  # not an image, or damaged: the loader says so
-        return
+    except Exception:  # a TIFF that Pillow does not know; or not an image, or damaged: the loader says so
+        size = tiff.size_of(path) if tiff.is_tiff(path) else None
+        if size is None:
+            return
+        width, height = size
     check_pixels(path.name, width, height, limits)
 
 

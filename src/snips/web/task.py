@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
-from snips.posing.measurements import as_measurement, measure
+from snips.photos.photo import load_photo
+from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED
-from snips.problems import PROBLEMS, InverseProblem, make_operator
+from snips.problems import PROBLEMS, make_operator
 from snips.report import is_picture
-from snips.restoration import Restoration, restore
+from snips.restoration import Interrupted, Restoration, restore
+from snips.running.costs import chosen_chunk, fitting_pixels
 from snips.samplers import StepInfo
 from snips.web.limits import Limits, check_pixels
 
 AUTOMATIC = "automatic"
 NEED_FILES = ("deblur_kernel", "matrix")  # problems that a picture alone does not pose
-PIXELS_PER_CALL = 2**15  # through the denoiser at once, over all samples: bounds memory and the wait after Cancel
 FEWEST_CALLS = 10
 
 
@@ -33,7 +36,7 @@ class Task:
     picture: Path
     simulate: bool  # the picture is clean: degrade it first
     problem: str
-    sigma: float
+    sigma: float | str  # or AUTO: estimated from a degraded picture
     samples: int
     calls: int
     prior: str = AUTOMATIC
@@ -45,12 +48,22 @@ class Task:
             raise ValueError(f"{self.problem} cannot be chosen here: take one of {', '.join(problems(self.simulate))}")
         if self.prior not in prior_names():
             raise ValueError(f"there is no prior {self.prior} here: take one of {', '.join(prior_names())}")
-        if not 0 <= self.sigma <= 1:
-            raise ValueError(f"the noise must lie between 0 and 1, as pixels do, but is {self.sigma:g}")
+        if self.sigma != AUTO and not 0 <= float(self.sigma) <= 1:
+            raise ValueError(f"the noise must lie between 0 and 1, as pixels do, but is {float(self.sigma):g}")
         if not 1 <= self.samples <= limits.samples:
             raise ValueError(f"choose from 1 to {limits.samples} samples, not {self.samples}")
         if not FEWEST_CALLS <= self.calls <= limits.calls:
             raise ValueError(f"choose from {FEWEST_CALLS} to {limits.calls} calls, not {self.calls}")
+
+    def command(self) -> str:
+        """The same on the command line."""
+        numbers = {"sigma": self.sigma, "samples": self.samples, "nfe": self.calls, "seed": self.seed}
+        options = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
+        prior = [] if self.prior == AUTOMATIC else ["--prior", self.prior]
+        simulated = ["--simulate"] if self.simulate else []
+        return shlex.join(
+            ["snips", "restore", self.picture.name, "--problem", self.problem, *options, *prior, *simulated]
+        )
 
 
 @dataclass(frozen=True)
@@ -69,34 +82,49 @@ class Progress:
         return self.seconds / self.step * (self.total - self.step)
 
 
-def build_problem(task: Task, limits: Limits) -> InverseProblem:
+def build_problem(task: Task, limits: Limits) -> PhotoProblem:
     """The measurement that a task is about, if it may be asked for."""
     task.check(limits)
     try:
+        photo = load_photo(task.picture)
         if task.simulate:
-            problem = measure(task.picture, task.problem, task.sigma, task.seed, {})
+            posed = simulate(photo, task.problem, task.sigma, task.seed, {})
         else:
-            problem = as_measurement(task.picture, task.problem, task.sigma, {})
+            posed = pose(photo, task.problem, task.sigma, {})
     except ValueError as error:
         raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
-    _, height, width = problem.operator.image_shape
+    _, height, width = posed.problem.operator.image_shape
     check_pixels("the restored image", width, height, limits)
-    return problem
+    return posed
 
 
-def run(task: Task, problem: InverseProblem, report: Callable[[Progress], None]) -> Restoration:
-    """Restore; `report` hears of each step and may raise to stop."""
-    image_shape = problem.operator.image_shape
-    name = choose_prior(image_shape).name if task.prior == AUTOMATIC else task.prior
-    prior = loaded(name, image_shape)
-    chunk = max(1, PIXELS_PER_CALL // (image_shape[1] * image_shape[2]))
+def run(task: Task, posed: PhotoProblem, report: Callable[[Progress], None]) -> Restoration:
+    """Restore; `report` hears of each step and may raise to stop.
+
+    Where it raises a KeyboardInterrupt, the samples that are finished come back; `Interrupted` where there is none.
+    """
+    image_shape = posed.problem.operator.image_shape
+    prior = task_prior(task, image_shape)
+    chunk = chosen_chunk(image_shape, fitting_pixels())  # as the command: bounds memory and what Cancel loses
     started = time.perf_counter()
 
     def on_step(info: StepInfo) -> None:
         seconds = time.perf_counter() - started
         report(Progress(info.step, info.total, info.sigma, seconds, info.denoised.mean(0), info.state.x[0]))
 
-    return restore(problem, prior, samples=task.samples, seed=task.seed, nfe=task.calls, chunk=chunk, on_step=on_step)
+    options: dict[str, Any] = {"samples": task.samples, "seed": task.seed, "nfe": task.calls, "chunk": chunk}
+    try:
+        result = restore(posed, prior, on_step=on_step, **options)
+    except Interrupted as stop:
+        if stop.finished is None:
+            raise
+        result = stop.finished
+    return replace(result, settings={**result.settings, "command": task.command()})
+
+
+def task_prior(task: Task, image_shape: tuple[int, int, int]) -> Prior:
+    """The prior by name, or the one that fits."""
+    return loaded(choose_prior(image_shape).name if task.prior == AUTOMATIC else task.prior, image_shape)
 
 
 def problems(simulate: bool) -> list[str]:

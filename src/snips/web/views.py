@@ -6,9 +6,12 @@ from html import escape
 
 from torch import Tensor
 
-from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
-from snips.priors.registry import BUNDLED
+from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, Faithfulness
+from snips.posing.pictures import PhotoProblem
+from snips.priors import Prior
+from snips.priors.choice import misfit
 from snips.report import data_uri
+from snips.report.verdicts import failed_tests, verdict_words
 from snips.restoration import Restoration
 from snips.web.downloads import enlarged
 from snips.web.task import Progress
@@ -18,6 +21,22 @@ def status(message: str, kind: str = "info") -> str:
     """A line that screen readers announce."""
     role = "alert" if kind == "error" else "status"
     return f'<div class="snips-status snips-{kind}" role="{role}">{escape(message)}</div>'
+
+
+def notes(posed: PhotoProblem, prior: Prior) -> str:
+    """What was done to the values, where the noise comes from, and what to beware of; empty where all is plain."""
+    lines = [(text, False) for text in posed.notes]
+    if posed.noise is not None:
+        lines.append((str(posed.noise), bool(posed.noise.doubt)))
+    if warning := misfit(prior, posed.problem.operator.image_shape):
+        lines.append((warning, True))
+    items = "".join(_note(text, doubtful) for text, doubtful in lines)
+    return f'<ul class="snips-notes">{items}</ul>' if items else ""
+
+
+def _note(text: str, doubtful: bool) -> str:
+    text = escape(text[:1].upper() + text[1:] if not text.startswith("sigma_0") else text)
+    return f'<li class="snips-doubt"><strong>Beware:</strong> {text}.</li>' if doubtful else f"<li>{text}.</li>"
 
 
 def progress(now: Progress) -> str:
@@ -42,37 +61,44 @@ def picture(image: Tensor, caption: str) -> str:
 
 def summary(result: Restoration) -> str:
     """What was done, in one line."""
-    seconds, prior = result.settings["seconds"], result.settings["prior"]
+    seconds, prior, stopped = (result.settings.get(name) for name in ("seconds", "prior", "interrupted"))
     words = [f"{len(result.samples)} samples in {seconds:.1f} s with the prior {prior}"]
+    if stopped:
+        words.insert(0, f"Stopped: {stopped} samples were finished and are kept")
     if (scores := result.psnr()) is not None:
         words.append(f"PSNR {scores[0].mean():.2f} dB (samples), {scores[1].mean():.2f} dB (mean)")
-    return "; ".join(words) + "." + _warning(prior, result.problem.operator.image_shape)
-
-
-def _warning(prior: str, image_shape: tuple[int, int, int]) -> str:
-    made_for = BUNDLED[prior].size if prior in BUNDLED else None
-    if made_for in (None, image_shape[1:]):
-        return ""
-    return f" Beware: {prior} is made for {made_for[0]} x {made_for[1]} pixels; at other sizes it invents details."
+    return "; ".join(words) + "."
 
 
 def verdicts(result: Restoration) -> str:
-    """The faithfulness of each sample as a table."""
+    """The faithfulness of each sample as a table, and in words which tests were not passed."""
     found = result.faithfulness()
     if found.faithful is None:
         return status("Without noise, or with fewer than 20 measurements, faithfulness cannot be tested.")
-    rows = []
-    for k, faithful in enumerate(found.faithful[:, 0].tolist()):
-        mark = '<td class="snips-yes">yes</td>' if faithful else '<td class="snips-no">no</td>'
-        numbers = [found.std_ratio, found.p_value, found.rho]
-        cells = "".join(f"<td>{'-' if value is None else f'{value[k, 0]:.3f}'}</td>" for value in numbers)
-        rows.append(f'<tr><th scope="row">{k + 1}</th>{mark}{cells}</tr>')
-    heads = ("Sample", "Faithful", "Level / sigma", "p (normal)", "Correlation")
-    header = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    header = "".join(f'<th scope="col">{name}</th>' for name in ("Sample", "Faithful", *FIGURES.values()))
+    rows = "".join(_verdict_row(found, k) for k in range(len(found.faithful)))
+    failed = [verdict_words(found, k, 0) for k, faithful in enumerate(found.faithful[:, 0].tolist()) if not faithful]
+    reasons = "".join(f"<li>{escape(words)}</li>" for words in failed)
     return (
-        f'<table class="snips-table"><caption>{_explanation(found.faithful)}</caption>'
-        f"<thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f'<p class="snips-explained">{_explanation(found.faithful)}</p>'
+        f'<div class="snips-wide"><table class="snips-table" aria-label="Faithfulness of the samples">'
+        f"<thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>"
+        + (f'<ul class="snips-notes">{reasons}</ul>' if reasons else "")
     )
+
+
+FIGURES = {"std_ratio": "Level / sigma", "p_value": "p (normal)", "rho_x": "rho x", "rho_y": "rho y"}
+
+
+def _verdict_row(found: Faithfulness, k: int) -> str:
+    failed = failed_tests(found, k, 0)
+    mark = '<td class="snips-no">no</td>' if failed else '<td class="snips-yes">yes</td>'
+    cells = []
+    for name in FIGURES:
+        values = getattr(found, name)
+        text = "-" if values is None else f"{values[k, 0]:.3f}"
+        cells.append(f'<td class="snips-no">{text}</td>' if name in failed else f"<td>{text}</td>")
+    return f'<tr><th scope="row">{k + 1}</th>{mark}{"".join(cells)}</tr>'
 
 
 def _explanation(faithful: Tensor) -> str:

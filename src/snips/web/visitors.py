@@ -17,6 +17,10 @@ class Visitor:
     picture: Path
     gone: bool = False
 
+    @property
+    def has_results(self) -> bool:
+        return any(self.folder.glob("result-*/*.zip"))
+
     def new_folder(self) -> Path:
         """For the next results; earlier ones are deleted, as the page shows them no longer."""
         for old in self.folder.glob("result-*"):
