@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.names import unknown_name
 from snips.operators import (
     CircularBlur,
@@ -54,6 +55,7 @@ class InverseProblem:
 
     def __post_init__(self) -> None:
         check_tensor("y", self.y, self.operator.measurement_shape)
+        object.__setattr__(self, "y", in_own_memory(self.y))
         object.__setattr__(self, "sigma_0", checked_sigma_0(self.sigma_0))
         if self.truth is not None:
             check_tensor("truth", self.truth, self.operator.image_shape)
