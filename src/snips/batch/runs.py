@@ -54,6 +54,7 @@ def run_batch(
             failed = standing.failed + (outcome.error is not None)
             standing = Standing(standing.total, standing.before, standing.done + 1, failed)
             progress(standing, outcome)
+        folder.sweep()
         scores = Scores.of(folder, items, warnings)
         write_table(scores, folder.path / "scores.parquet")
         write_summary(scores, folder)
