@@ -4,9 +4,9 @@
     python tools/release.py [--out dist]
 
 What is committed is built, nothing else. The time of the commit stands for the time of the files (SOURCE_DATE_EPOCH),
-the tools that build are those of constraints.txt, and folder, time zone, order of hashing and default permissions differ
-between the two builds. Writes the files and their hashes, SHA256SUMS, to the folder, and tools/release.json; exits with 1
-where the builds differ.
+the tools that build are those of constraints.txt, and folder, time zone, order of hashing and default permissions are
+others for the second build. Writes the files and their hashes, SHA256SUMS, to the folder, and tools/release.json; exits
+with 1 where the builds differ.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ MEASUREMENTS = [
         "A long run",
         BENCHMARKS / "soak.json",
         "python benchmarks/soak.py --minutes 30",
-        "One restoration after the other, saved and read back. [Reliability](reliability.md#long-runs) says what counts.",
+        "One restoration after the other, saved and read back: [what counts](reliability.md#long-runs).",
         soak,
     ),
     Measurement(
