@@ -212,12 +212,17 @@ def all_problems() -> dict[str, ProblemEntry]:
     return {**PROBLEMS, **found}
 
 
-def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
-    """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
+def problem_entry(name: str) -> ProblemEntry:
+    """The row of a problem, ours or a plug-in's."""
     known = PROBLEMS if isinstance(name, str) and name in PROBLEMS else all_problems()
     if not isinstance(name, str) or name not in known:
         raise ValueError(unknown_name("problem", str(name), list(known)))
-    entry, shape = known[name], checked_image_shape(image_shape)
+    return known[name]
+
+
+def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
+    """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
+    entry, shape = problem_entry(name), checked_image_shape(image_shape)
     try:
         operator = entry(shape, **options)
     except TypeError as error:  # an option that is not known, or of the wrong type

@@ -17,8 +17,6 @@ RETRIES = 5  # of an item whose worker dies; Ray makes them, and each goes on fr
 
 def local(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
     """One after the other, here."""
-    if address is not None:
-        raise ValueError("--address is of a Ray cluster: add --engine ray")
     for item in items:
         yield restore_item(folder, settings, item)
 

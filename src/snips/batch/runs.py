@@ -42,6 +42,8 @@ def run_batch(
     """
     if engine not in ENGINES:
         raise ValueError(unknown_name("engine", engine, list(ENGINES)))
+    if address is not None and engine == "local":
+        raise ValueError("--address is of a Ray cluster: add --engine ray")
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         folder.open(settings, force)
