@@ -79,7 +79,6 @@ class Products(StationaryGaussian):
 @pytest.mark.parametrize("samples", [2, 3])
 def test_a_run_that_goes_on_has_the_same_bits(samples, tmp_path):
     """At each step, with a denoiser whose rounding depends on memory where the library's does."""
-    torch.set_num_threads(1)
     operator = snips.make_operator("inpaint", (3, 8, 8))
     problem = snips.InverseProblem.simulate(operator, noise(1, 3, 8, 8).sigmoid(), 0.1, seed=0)
     natural = StationaryGaussian.natural((3, 8, 8))
