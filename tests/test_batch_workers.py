@@ -76,3 +76,17 @@ def test_more_threads_than_cores_are_refused(finished, monkeypatch):
     with pytest.raises(ValueError, match="3 threads never starts on 2 cores"):
         next(engines.on_ray(folder, settings, items, None))
     assert stopped == [True]
+
+
+def test_an_address_where_nobody_answers_is_one_line(finished, monkeypatch):
+    """Ray would try again for minutes."""
+    from snips.batch import engines
+
+    class Ray:
+        init = staticmethod(lambda **options: pytest.fail("there is nobody to connect to"))
+        is_initialized = staticmethod(lambda: False)
+
+    _, folder, items = finished
+    monkeypatch.setattr(engines, "_ray", lambda: Ray)
+    with pytest.raises(ValueError, match="no Ray cluster answers at 127.0.0.1:1: .*refused"):
+        next(engines.on_ray(folder, SETTINGS, items, "127.0.0.1:1"))

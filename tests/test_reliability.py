@@ -70,9 +70,7 @@ def time() -> str:
     if "time" not in benchmark("scaling"):
         return "Times were not measured yet."
     powers = [power["largest_two"] for power in benchmark("scaling")["time"]["growth_exponents"].values()]
-    return (
-        f"The time of a step grows as pixels to the power of {min(powers):.2f} to {max(powers):.2f}"
-    )
+    return f"The time of a step grows as pixels to the power of {min(powers):.2f} to {max(powers):.2f}"
 
 
 def tiles() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from snips.batch.work import Outcome, restore_item
 
 Engine = Callable[[RunFolder, RunSettings, Sequence[Item], str | None], Iterator[Outcome]]
 DEATHS = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")  # of Ray: what an item's task may end with
+ANSWER_SECONDS = 10.0  # that a cluster has to be there
 RETRIES = 5  # of an item whose worker dies; Ray makes them, and each goes on from the item's last state
 
 
@@ -50,14 +52,22 @@ def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], addr
 def _connect(ray: Any, address: str | None, threads: int) -> None:
     """To a cluster, or to one that is started here; what can never be scheduled would wait for ever without a word."""
     try:
+        _check_address(address)
         ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         told = " ".join(str(error).split())[:200]
         raise ValueError(f"no Ray cluster answers at {address or 'this machine'}: {told}") from error
     cores = int(ray.cluster_resources().get("CPU", 0))
     if threads > cores and address is None:
         ray.shutdown()
         raise ValueError(f"an item with {threads} threads never starts on {cores} cores: choose fewer with --threads")
+
+
+def _check_address(address: str | None) -> None:
+    """Ray itself tries for many minutes; `auto` and the like are names that it looks up here."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
 
 
 def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
