@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from snips.allocator import keep_freed_memory
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.work import Outcome, restore_item
@@ -71,9 +72,11 @@ def _check_address(address: str | None) -> None:
 
 
 def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+    """An item in a worker process, on whatever machine that is."""
     if not (folder.path / "run.json").is_file():
         raise OSError(f"{folder.path} cannot be seen on all nodes of the cluster: take a shared folder for --out")
     folder.check_versions()
+    keep_freed_memory()  # as the command line does for itself
     if folder.is_finished(item):  # by a worker that died between its result and its answer
         return Outcome(item.key, 0.0)
     return restore_item(folder, settings, item)
