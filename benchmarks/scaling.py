@@ -1,25 +1,33 @@
 """How time and memory grow with the image: the `natural` prior alone, and with the fast sampler around it.
 
-    python benchmarks/scaling.py [--sides 64 128 256 512 1024] [--calls 8] [--problems sr4 deblur_uniform inpaint cs4]
+    python benchmarks/scaling.py [--parts memory time] [--sides 64 128 256 512 1024] [--problems sr4 ...] [--again]
 
-Each row is a process of its own. Time is that of the processor with one thread, so that other work on the machine does
-not count: a step of the sampler against a bare call of the denoiser, and the set-up that comes once. Memory is the peak
-of the process beyond the imports, weights included, for one bare call and for the whole run.
+Each row is a process of its own and is stored at once; the same command again measures only rows that are missing.
+
+memory  The peak of the process beyond the imports, weights included: one bare call of the denoiser, against a whole
+        `restore` of two samples, one chain at a time, that is also saved with its pictures. Other work on the machine
+        does not change it.
+time    Seconds of the processor with one thread: a step of the sampler against a bare call, and the set-up that comes
+        once. For a machine that does nothing else: others would share its caches.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+from typing import Any
 
-from measure import in_fresh_process, print_table, store
+from measure import RESULTS, in_fresh_process, print_table, store
 
 PROBLEMS = ("sr4", "deblur_uniform", "inpaint", "cs4")
 SIDES = (64, 128, 256, 512, 1024)
-LARGEST_RATIO = 6.0  # of the run's memory over the bare call's
+LARGEST_RATIO = 6.0  # of the run's memory over the bare call's, at the largest side
+CALLS = {"memory": 4, "time": 8}  # of the denoiser in each chain
 
 COMMON = """
-import time
+import tempfile, time
+from pathlib import Path
 from snips.allocator import keep_freed_memory
 torch.set_num_threads(1)
 keep_freed_memory()  # as the command line does
@@ -29,22 +37,31 @@ def timed(function):
     started = time.process_time()
     result = function()
     return time.process_time() - started, result
-"""
-
-BARE = """
-def call():
+def posed():
+    return snips.InverseProblem.simulate(snips.make_operator("{problem}", (3, side, side)), x, 0.1, seed=0)
+def bare():
     with torch.no_grad():
         prior.denoise(x, 1.0)
-times = [timed(call)[0] for _ in range(3)]
-measured = {{"call": min(times)}}
 """
 
-SAMPLED = """
+CODE = {
+    ("memory", "bare"): """
+bare()
+measured = {{}}
+""",
+    ("memory", "run"): """
+with tempfile.TemporaryDirectory() as folder:
+    snips.restore(posed(), prior, samples=2, chunk=1, nfe={calls}).save(Path(folder) / "result")
+measured = {{}}
+""",
+    ("time", "bare"): """
+measured = {{"call": min(timed(bare)[0] for _ in range(3))}}
+""",
+    ("time", "run"): """
 from snips.samplers import fast_steps
 from snips.streams import Chain
 def begin():
-    problem = snips.InverseProblem.simulate(snips.make_operator("{problem}", (3, side, side)), x, 0.1, seed=0)
-    steps = fast_steps(problem, prior, [Chain(0, 0)], nfe={calls})
+    steps = fast_steps(posed(), prior, [Chain(0, 0)], nfe={calls})
     return steps, next(steps)
 first, (steps, _) = timed(begin)
 times = []
@@ -55,48 +72,92 @@ while True:
     times.append(seconds)
 step = sum(times) / len(times)
 measured = {{"set_up": first - step, "step": step}}
-"""
+""",
+}
+COLUMNS = {
+    "memory": ("problem", "side", "bare_mib", "run_mib", "memory_ratio"),
+    "time": ("problem", "side", "bare_call", "step", "time_ratio", "set_up"),
+}
+GROWING = {"memory": "run_mib", "time": "step"}  # what is compared between sides
+
+Rows = list[dict[str, Any]]
 
 
-def measure(side: int, problems: list[str], calls: int) -> list[dict[str, object]]:
-    """The bare call, and each problem beside it."""
-    bare = in_fresh_process((COMMON + BARE).format(side=side))
-    rows = []
-    for problem in problems:
-        run = in_fresh_process((COMMON + SAMPLED).format(side=side, problem=problem, calls=calls))
-        row = {"problem": problem, "side": side, "bare_call": bare["call"], "bare_mib": bare["peak_mib"]}
-        row |= {"step": run["step"], "set_up": run["set_up"], "run_mib": run["peak_mib"]}
-        row |= {"time_ratio": run["step"] / bare["call"], "memory_ratio": run["peak_mib"] / bare["peak_mib"]}
-        print(row, flush=True)  # the largest take minutes
-        rows.append(row)
-    return rows
+def measure(part: str, kind: str, side: int, problem: str = "") -> dict[str, Any]:
+    return in_fresh_process((COMMON + CODE[part, kind]).format(side=side, problem=problem, calls=CALLS[part]))
 
 
-def growth(rows: list[dict], problem: str, name: str) -> float | None:
-    """The exponent p of time ~ pixels^p between the two largest sizes; 1 is linear."""
-    own = sorted((row for row in rows if row["problem"] == problem), key=lambda row: row["side"])[-2:]
-    if len(own) < 2:
-        return None
-    small, large = own
+def row_of(part: str, problem: str, side: int, bare: dict[str, Any]) -> dict[str, Any]:
+    run, row = measure(part, "run", side, problem), {"problem": problem, "side": side}
+    if part == "memory":
+        ratio = run["peak_mib"] / bare["peak_mib"]
+        return row | {"bare_mib": bare["peak_mib"], "run_mib": run["peak_mib"], "memory_ratio": ratio}
+    return row | {
+        "bare_call": bare["call"],
+        "step": run["step"],
+        "set_up": run["set_up"],
+        "time_ratio": run["step"] / bare["call"],
+    }
+
+
+def growth(rows: Rows, name: str) -> dict[str, dict[str, float]]:
+    """The exponent p of quantity ~ pixels^p; 1 is linear. Over all sides of a problem, and over its two largest."""
+    found = {}
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        own = sorted((row for row in rows if row["problem"] == problem), key=lambda row: row["side"])
+        if len(own) > 1:
+            found[problem] = {
+                "all": exponent(own[0], own[-1], name),
+                "largest_two": exponent(own[-2], own[-1], name),
+            }
+    return found
+
+
+def exponent(small: dict[str, Any], large: dict[str, Any], name: str) -> float:
     return math.log(large[name] / small[name]) / math.log((large["side"] / small["side"]) ** 2)
+
+
+def stored() -> dict[str, Any]:
+    """What earlier runs measured."""
+    file = RESULTS / "scaling.json"
+    return json.loads(file.read_text())["results"] if file.is_file() else {}
+
+
+def keep(part: str, rows: Rows) -> None:
+    """Store the rows of one part; those of the other stay as they are."""
+    ordered = sorted(rows, key=lambda row: (row["side"], PROBLEMS.index(row["problem"])))
+    measured = {"rows": ordered, "calls": CALLS[part], "growth_exponents": growth(ordered, GROWING[part])}
+    store("scaling", {**stored(), part: measured, "memory_limit": LARGEST_RATIO})
+
+
+def run_part(part: str, sides: list[int], problems: list[str], again: bool) -> None:
+    for side in sides:
+        rows: Rows = stored().get(part, {}).get("rows", [])
+        known = set() if again else {row["problem"] for row in rows if row["side"] == side}
+        wanted = [problem for problem in problems if problem not in known]
+        bare = measure(part, "bare", side) if wanted else {}
+        for problem in wanted:
+            row = row_of(part, problem, side, bare)
+            print(row, flush=True)  # the largest take minutes
+            rows = [old for old in rows if (old["problem"], old["side"]) != (problem, side)]
+            rows.append(row)
+            keep(part, rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=list(COLUMNS), default=list(COLUMNS))
     parser.add_argument("--sides", type=int, nargs="+", default=list(SIDES))
-    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
-    parser.add_argument("--calls", type=int, default=8)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--again", action="store_true", help="measure also what is stored")
     args = parser.parse_args()
-    rows = [row for side in args.sides for row in measure(side, args.problems, args.calls)]
-    columns = ["problem", "side", "bare_call", "step", "time_ratio", "set_up", "bare_mib", "run_mib", "memory_ratio"]
-    print_table("one chain, one thread; seconds and MiB", columns, [[row[name] for name in columns] for row in rows])
-    exponents = {
-        problem: {"step": growth(rows, problem, "step"), "memory": growth(rows, problem, "run_mib")}
-        for problem in args.problems
-    }
-    print(exponents)
-    store("scaling", {"rows": rows, "growth_exponents": exponents, "memory_limit": LARGEST_RATIO})
-    beyond = [row for row in rows if row["memory_ratio"] >= LARGEST_RATIO]
+    for part in args.parts:
+        run_part(part, args.sides, args.problems, args.again)
+        rows = stored()[part]["rows"]
+        print_table(f"{part}; seconds and MiB", list(COLUMNS[part]), [[row[c] for c in COLUMNS[part]] for row in rows])
+        print(stored()[part]["growth_exponents"])
+    beyond = [r for r in stored().get("memory", {}).get("rows", []) if r["memory_ratio"] >= LARGEST_RATIO]
+    beyond = [row for row in beyond if row["side"] == max(SIDES)]
     if beyond:
         raise SystemExit(f"more than {LARGEST_RATIO} x the memory of a bare call: {beyond}")
 

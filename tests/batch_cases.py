@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +36,7 @@ def run(source: Path, out: Path, **options) -> list[dict]:
 
 def tensors(out: Path) -> dict[str, torch.Tensor]:
     """All tensors of all results."""
-    files = sorted((out / "items").glob("*/samples.safetensors"))
+    files = sorted(out.glob("items/[!.]*/samples.safetensors"))
     return {f"{f.parent.name}/{name}": value for f in files for name, value in load_file(f).items()}
 
 
@@ -50,19 +46,3 @@ def assert_same_bits(one: Path, other: Path) -> None:
     assert a
     differing = [name for name in a if not torch.equal(a[name], b[name])]
     assert {name: float((a[name].double() - b[name].double()).abs().max()) for name in differing} == {}
-
-
-def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """Run in a child process that is killed without warning; whether it was still running then."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the run failed by itself"
-    return os.WIFSIGNALED(status)

@@ -12,8 +12,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
-    {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins", "photos"},
-    {"operators"},
+    {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins"},
+    {"photos", "operators"},
     {"images", "priors", "problems"},
     {"samplers", "metrics", "integrations", "training", "whitening"},
     {"conversion", "report"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import h5py
@@ -12,16 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import zarr
-from typer.testing import CliRunner
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run, tensors
 from snips import Restoration
 from snips.batch import Item, RunFolder, read_items, run_batch
 from snips.batch.work import Workshop, weights_digests
-from snips.cli import app
-from snips.cli import batch as commands
 from snips.priors.unet import UNet, UNetConfig, save_unet
-from snips.running import costs
 
 
 @pytest.fixture
@@ -240,44 +235,3 @@ def test_names_of_folders():
     assert names[0] == "a.png"
     assert len(set(names)) == len(names)
     assert all(len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
-
-
-def command(source, *more):
-    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
-    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
-
-
-def test_the_chunk_is_chosen_once(source, tmp_path, monkeypatch):
-    """What fits when the run begins holds for all of it, and is recorded."""
-    for pixels in (256, 10**6):
-        monkeypatch.setattr(commands, "fitting_pixels", lambda pixels=pixels: pixels)
-        assert command(source).exit_code == 0
-        results = list((tmp_path / "out" / "items").glob("*/result.json"))
-        chunks = {json.loads(file.read_text())["settings"]["sampler_options"]["chunk"] for file in results}
-        assert chunks == {1}
-        assert json.loads((tmp_path / "out" / "run.json").read_text())["chunk_pixels"] == 256
-        (source / "later.png").write_bytes((source / "picture_0.png").read_bytes())
-    assert len(results) == 4
-
-
-def test_little_memory_means_few_chains(monkeypatch):
-    assert costs.chosen_chunk((3, 16, 16), 1000) == 3
-    assert costs.chosen_chunk((3, 64, 64), 1000) == 1
-    monkeypatch.setattr(costs, "available_memory", lambda: 2**23)
-    few = costs.fitting_pixels()
-    monkeypatch.setattr(costs, "available_memory", lambda: 2**50)
-    assert 1 <= few < costs.fitting_pixels() == costs.CHUNK_PIXELS
-
-
-def test_command(source, tmp_path):
-    result = command(source, "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == {"folder": str(tmp_path / "out"), "items": 3, "failed": 0, "warnings": 0}
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["threads"] == torch.get_num_threads()
-    other = command(source, "--seed", "1")
-    assert other.exit_code == 2
-    assert len(other.stderr.strip().splitlines()) == 1
-    (source / "bad.png").write_bytes(b"nothing")
-    worse = command(source)
-    assert worse.exit_code == 1
-    assert "3 of 4 restored, 1 failed" in worse.stdout

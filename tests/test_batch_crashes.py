@@ -7,13 +7,12 @@ import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from batch_cases import assert_same_bits, killed_after, pictures, run
+from batch_cases import assert_same_bits, pictures, run
+from batch_kills import check, survive_kills
 from snips import files
 from snips.results.checkpoints import Checkpoint
 
@@ -25,38 +24,13 @@ def source(tmp_path):
     return pictures(tmp_path / "in")
 
 
-def killed_runs(source: Path, tmp_path: Path, kills: int, seed: int) -> None:
-    """Kill a run at random moments, beginning anew when it gets through, until it was killed often enough."""
-    started = time.monotonic()
-    run(source, tmp_path / "calm")
-    whole = time.monotonic() - started
-    random, killed, out = np.random.default_rng(seed), 0, 0
-    while killed < kills:
-        folder = tmp_path / f"killed_{out}"
-        if killed_after(whole * random.uniform(0.02, 0.6), lambda folder=folder: run(source, folder)):
-            killed += 1
-        else:
-            check(source, folder, tmp_path)
-            out += 1
-    check(source, tmp_path / f"killed_{out}", tmp_path)
-
-
-def check(source: Path, folder: Path, tmp_path: Path) -> None:
-    rows = run(source, folder)
-    assert all(row["error"] is None for row in rows)
-    assert_same_bits(tmp_path / "calm", folder)
-    left = [path for path in folder.rglob("*") if path.name.startswith(".")]
-    assert not left
-    assert not list((folder / "states").iterdir())
-
-
 def test_a_few_kills(source, tmp_path):
-    killed_runs(source, tmp_path, FEW, seed=0)
+    assert survive_kills(source, tmp_path, FEW, seed=0)["kills"] == FEW
 
 
 @pytest.mark.slow
 def test_many_kills(source, tmp_path):
-    killed_runs(source, tmp_path, MANY, seed=1)
+    assert survive_kills(source, tmp_path, MANY, seed=1)["kills"] == MANY
 
 
 def test_a_killed_item_goes_on_from_its_last_step(source, tmp_path, monkeypatch):
@@ -114,7 +88,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatc
         with pytest.raises(OSError, match="No space left"):
             run(source, out)
         monkeypatch.setattr(files, "flush", flush)
-        check(source, out, tmp_path)
+        check(source, out, tmp_path / "calm")
 
 
 COMMAND = """

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-
 import pytest
 
-from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
-from snips.batch import RunFolder, run_batch
+from batch_cases import assert_same_bits, pictures, run
+from batch_kills import survive_worker_kills
 
 ray = pytest.importorskip("ray")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray leaves sockets and files open
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # Ray leaves sockets and files open
+    pytest.mark.usefixtures("cluster"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +22,6 @@ def cluster():
     ray.shutdown()
 
 
-@pytest.mark.usefixtures("cluster")
 def test_ray_gives_the_same_bits(tmp_path):
     source = pictures(tmp_path / "in", 6)
     run(source, tmp_path / "calm")
@@ -32,40 +30,6 @@ def test_ray_gives_the_same_bits(tmp_path):
     assert_same_bits(tmp_path / "calm", tmp_path / "out")
 
 
-@pytest.mark.usefixtures("cluster")
-def test_killed_workers_are_replaced(tmp_path):
-    source = pictures(tmp_path / "in", 6)
-    run(source, tmp_path / "calm")
-    killed: list[int] = []
-
-    def kill() -> None:
-        while len(killed) < 3 and not over.is_set():
-            states = list((tmp_path / "out" / "states").glob("*/*.safetensors"))
-            for worker in workers() if states else []:
-                os.kill(worker, signal.SIGKILL)
-                killed.append(worker)
-                break
-            time.sleep(0.3)
-
-    over, killer = threading.Event(), threading.Thread(target=kill)
-    killer.start()
-    try:
-        scores = run_batch(items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out", 0), SETTINGS, engine="ray")
-    finally:
-        over.set()
-        killer.join()
-    assert killed
-    assert not scores.failed, scores.failed
-    assert_same_bits(tmp_path / "calm", tmp_path / "out")
-
-
-def workers() -> list[int]:
-    """Processes of this cluster that are at work on an item: Ray gives them the name of their task."""
-    found = []
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{process}/cmdline", "rb") as file:
-                found += [int(process)] if file.read().startswith(b"ray::on_node") else []
-        except OSError:
-            continue
-    return found
+@pytest.mark.parametrize("round_", range(3))
+def test_killed_workers_are_replaced(round_, tmp_path):
+    assert survive_worker_kills(pictures(tmp_path / "in", 6), tmp_path)["worker_kills"] >= 2

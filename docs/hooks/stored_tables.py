@@ -177,3 +177,37 @@ def outcomes(record: dict[str, Any]) -> str:
 def tiles(record: dict[str, Any]) -> str:
     rows = [[str(row["margin"]), f"{row['sigma']:g}", f"{row['deviation']:.1e}"] for row in record["results"]["rows"]]
     return table(["margin, pixels", "sigma", "root mean square deviation"], rows)
+
+
+def soak(record: dict[str, Any]) -> str:
+    """Without the memory of each of hundreds of rounds."""
+    results = record["results"]
+    memory = results["memory_mib"]
+    ends = {"memory_first_mib": memory[0], "memory_last_mib": memory[-1], "memory_most_mib": max(memory)}
+    return facts({"results": {name: value for name, value in results.items() if name != "memory_mib"} | ends})
+
+
+def scaling(record: dict[str, Any]) -> str:
+    """Memory and time by pixels; a part that was not measured is named with its command."""
+    return "\n".join(_scaling_part(record["results"].get(part), part, columns) for part, columns in SCALING.items())
+
+
+SCALING = {
+    "memory": {"bare_mib": "one call, MiB", "run_mib": "a whole run, MiB", "memory_ratio": "ratio"},
+    "time": {"bare_call": "one call, s", "step": "a step, s", "time_ratio": "ratio", "set_up": "set-up, s"},
+}
+
+
+def _scaling_part(measured: dict[str, Any] | None, part: str, columns: dict[str, str]) -> str:
+    if measured is None:
+        return f"No {part} was measured yet: `python benchmarks/scaling.py --parts {part}`.\n"
+    rows = [
+        [f"{row['side']} x {row['side']}", row["problem"], *(_plain(float(row[name])) for name in columns)]
+        for row in measured["rows"]
+    ]
+    powers = ", ".join(
+        f"{problem} {power['all']:.2f} (largest two sizes {power['largest_two']:.2f})"
+        for problem, power in measured["growth_exponents"].items()
+    )
+    told = f"\nGrowth, {part} ~ pixels^p with p: {powers}.\n" if powers else ""
+    return table(["pixels", "problem", *columns.values()], rows) + told

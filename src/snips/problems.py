@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.names import unknown_name
 from snips.operators import (
     CircularBlur,
@@ -54,6 +55,7 @@ class InverseProblem:
 
     def __post_init__(self) -> None:
         check_tensor("y", self.y, self.operator.measurement_shape)
+        object.__setattr__(self, "y", in_own_memory(self.y))
         object.__setattr__(self, "sigma_0", checked_sigma_0(self.sigma_0))
         if self.truth is not None:
             check_tensor("truth", self.truth, self.operator.image_shape)
@@ -210,12 +212,17 @@ def all_problems() -> dict[str, ProblemEntry]:
     return {**PROBLEMS, **found}
 
 
-def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
-    """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
+def problem_entry(name: str) -> ProblemEntry:
+    """The row of a problem, ours or a plug-in's."""
     known = PROBLEMS if isinstance(name, str) and name in PROBLEMS else all_problems()
     if not isinstance(name, str) or name not in known:
         raise ValueError(unknown_name("problem", str(name), list(known)))
-    entry, shape = known[name], checked_image_shape(image_shape)
+    return known[name]
+
+
+def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
+    """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
+    entry, shape = problem_entry(name), checked_image_shape(image_shape)
     try:
         operator = entry(shape, **options)
     except TypeError as error:  # an option that is not known, or of the wrong type

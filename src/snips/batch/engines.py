@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from snips.allocator import keep_freed_memory
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.work import Outcome, restore_item
 
 Engine = Callable[[RunFolder, RunSettings, Sequence[Item], str | None], Iterator[Outcome]]
+DEATHS = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")  # of Ray: what an item's task may end with
+ANSWER_SECONDS = 10.0  # that a cluster has to be there
 RETRIES = 5  # of an item whose worker dies; Ray makes them, and each goes on from the item's last state
 
 
 def local(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
     """One after the other, here."""
-    if address is not None:
-        raise ValueError("--address is of a Ray cluster: add --engine ray")
     for item in items:
         yield restore_item(folder, settings, item)
 
@@ -31,22 +33,52 @@ def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], addr
     ray = _ray()
     ours = not ray.is_initialized()
     if ours:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+        _connect(ray, address, settings.threads)
+    tasks: dict[Any, Item] = {}
     try:
-        task = ray.remote(num_cpus=settings.threads, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
+        needs = {"num_cpus": settings.threads, "num_gpus": int(settings.device.startswith("cuda"))}
+        task = ray.remote(**needs, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
         tasks = {task.remote(folder, settings, item): item for item in items}
         while tasks:
             ready, _ = ray.wait(list(tasks))
             for done in ready:
                 yield _outcome(ray, done, folder, tasks.pop(done))
     finally:
+        for left in tasks:  # in a cluster that goes on without us they would, too
+            ray.cancel(left, force=True)
         if ours:
             ray.shutdown()
 
 
+def _connect(ray: Any, address: str | None, threads: int) -> None:
+    """To a cluster, or to one that is started here; what can never be scheduled would wait for ever without a word."""
+    try:
+        _check_address(address)
+        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise ValueError(f"no Ray cluster answers at {address or 'this machine'}: {told}") from error
+    cores = int(ray.cluster_resources().get("CPU", 0))
+    if threads > cores and address is None:
+        ray.shutdown()
+        raise ValueError(f"an item with {threads} threads never starts on {cores} cores: choose fewer with --threads")
+
+
+def _check_address(address: str | None) -> None:
+    """Ray itself tries for many minutes; `auto` and the like are names that it looks up here."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+
+
 def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+    """An item in a worker process, on whatever machine that is."""
     if not (folder.path / "run.json").is_file():
         raise OSError(f"{folder.path} cannot be seen on all nodes of the cluster: take a shared folder for --out")
+    folder.check_versions()
+    keep_freed_memory()  # as the command line does for itself
+    if folder.is_finished(item):  # by a worker that died between its result and its answer
+        return Outcome(item.key, 0.0)
     return restore_item(folder, settings, item)
 
 
@@ -54,7 +86,7 @@ def _outcome(ray: Any, done: Any, folder: RunFolder, item: Item) -> Outcome:
     """What the task returned; that its worker died again and again is the item's failure, not the run's."""
     try:
         return ray.get(done)
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+    except tuple(getattr(ray.exceptions, name) for name in DEATHS) as error:
         told = f"its worker died {RETRIES + 1} times ({' '.join(str(error).split())[:200]})"
         folder.note_failure(item, told)
         return Outcome(item.key, 0.0, told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -63,6 +64,14 @@ class RunFolder:
         """What run.json says; empty where no run has begun."""
         file = self.path / "run.json"
         return read_json(file) if file.is_file() else {}
+
+    def check_versions(self) -> None:
+        """On a node of a cluster: other versions than the run's would go on with other bits."""
+        here, began = versions(), self.recorded().get("versions", {})
+        for name, version in began.items():
+            if here.get(name) != version:
+                told = f"{platform.node()} has {name} {here.get(name)}, but the run began with {version}"
+                raise OSError(f"{told}: install the same on all nodes")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -137,7 +146,7 @@ class RunFolder:
     def sweep(self) -> None:
         """Remove what dead processes left: half-written files, and states and failures of items that got their result.
 
-        Only while nobody works here.
+        Only while nobody works here: before a run, and after it, as Ray replaces workers that die in its midst.
         """
         patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
         for left in (path for pattern in patterns for path in self.path.glob(pattern)):

@@ -42,6 +42,8 @@ def run_batch(
     """
     if engine not in ENGINES:
         raise ValueError(unknown_name("engine", engine, list(ENGINES)))
+    if address is not None and engine == "local":
+        raise ValueError("--address is of a Ray cluster: add --engine ray")
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         folder.open(settings, force)
@@ -54,6 +56,7 @@ def run_batch(
             failed = standing.failed + (outcome.error is not None)
             standing = Standing(standing.total, standing.before, standing.done + 1, failed)
             progress(standing, outcome)
+        folder.sweep()
         scores = Scores.of(folder, items, warnings)
         write_table(scores, folder.path / "scores.parquet")
         write_summary(scores, folder)

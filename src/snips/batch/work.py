@@ -16,7 +16,7 @@ from torch import Tensor
 from snips.batch import stacks
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import OPTION, Item
-from snips.buffers import contents
+from snips.buffers import contents, in_own_memory
 from snips.images import load_image
 from snips.operators import LinearOperator
 from snips.photos.photo import as_photo, checked_range
@@ -206,7 +206,7 @@ def _from_stack(row: dict[str, Any], seed: int, shop: Workshop) -> PhotoProblem:
     if shape is not None and values.dtype.kind == "f":
         operator = shop.operator(name, shape, **options)
         if values.shape == operator.measurement_shape:
-            return _measured(operator, torch.from_numpy(values.copy())[None], sigma)
+            return _measured(operator, in_own_memory(torch.from_numpy(values.copy())[None]), sigma)
     photo = as_photo(values, _range(row))
     if row.get("simulate"):
         return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, shop.operator)

@@ -50,7 +50,9 @@ from snips.cli.sampler_options import (
     ShapeOption,
     SimulateOption,
 )
+from snips.priors.precision import check_precision
 from snips.priors.tiled import check_sides
+from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
@@ -105,8 +107,11 @@ def batch(
     `snips batch manifest.csv --engine ray --out restored`
     """
     read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
+    if problem is not None:
+        problem_entry(problem)
     read_sigma(sigma)
     read_range(values)
+    check_precision(precision)
     stacks.optional("pyarrow", "the table of scores")
     said = {"problem": problem, "sigma": sigma, "simulate": simulate or None, "mask": mask, "kernel": kernel}
     said |= {"factor": factor, "matrix": matrix, "shape": shape, "range": values}
@@ -173,11 +178,16 @@ class _Watch:
         self.progress.update(self.task, completed=done, total=standing.total, description=rate)
         if self.lines and (time.monotonic() - self.told > LINE_SECONDS or done == standing.total):
             self.told = time.monotonic()
-            left = duration(seconds / standing.done * (standing.total - done)) if standing.done else "an unknown time"
-            err.print(
-                f"{done} of {standing.total}, {standing.failed} failed, {rate}, {left} left",
-                markup=False, highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            told = f"{done} of {standing.total}, {standing.failed} failed, {rate}, {_left(standing, seconds)}"
+            err.print(told, markup=False, highlight=False, soft_wrap=True)
+
+
+def _left(standing: Standing, seconds: float) -> str:
+    """How long the rest takes at the rate so far."""
+    remaining = standing.total - standing.before - standing.done
+    if not remaining:
+        return f"{duration(seconds)} in all"
+    return f"{duration(seconds / standing.done * remaining)} left" if standing.done else "an unknown time left"
 
 
 def _report(scores: Scores, output: Path, as_json: bool) -> None:

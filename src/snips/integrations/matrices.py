@@ -11,6 +11,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator as ScipyOperator
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.operators.linear_map import LinearMap
 
 
@@ -65,7 +66,7 @@ def product_map(
         def apply(x: Tensor) -> Tensor:
             columns = np.ascontiguousarray(x.detach().cpu().double().flatten(1).numpy().T)
             out = np.asarray(product(columns)) if columns.shape[1] else np.zeros((int(np.prod(shape)), 0))
-            values = torch.from_numpy(np.ascontiguousarray(out.T)).reshape(len(x), *shape).to(x.device)
+            values = in_own_memory(torch.from_numpy(out.T)).reshape(len(x), *shape).to(x.device)
             return values if values.is_complex() else values.to(x.dtype)
 
         return apply

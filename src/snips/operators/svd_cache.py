@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.files import new_file
 
 log = logging.getLogger("snips")
@@ -33,11 +34,11 @@ def cached(key: str, shapes: dict[str, tuple[int, ...] | None], compute: Callabl
     found = _read(path, shapes)
     if found is not None:
         return found
-    tensors = compute()
+    tensors = {name: in_own_memory(value) for name, value in compute().items()}  # as they are when they are read
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as work:
-            save_file({name: value.contiguous() for name, value in tensors.items()}, work)
+            save_file(tensors, work)
     except (OSError, SafetensorError) as error:  # a full or read-only disk costs time next time, nothing else
         log.warning("the decomposition could not be stored in %s: %s", path, error)
     return tensors
@@ -45,7 +46,7 @@ def cached(key: str, shapes: dict[str, tuple[int, ...] | None], compute: Callabl
 
 def _read(path: Path, shapes: dict[str, tuple[int, ...] | None]) -> dict[str, Tensor] | None:
     try:
-        stored = load_file(path)
+        stored = {name: in_own_memory(value) for name, value in load_file(path).items()}
     except (OSError, SafetensorError):
         return None
     sound = stored.keys() == shapes.keys() and all(v.isfinite().all() for v in stored.values())

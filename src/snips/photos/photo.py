@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.photos import arrays, decoding
 
 LOWEST, HIGHEST = -2.0, 3.0  # numbers in [0, 1] with a lot of noise still lie within; others have another scale
@@ -104,7 +105,7 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
 def _from_values(values: np.ndarray, origin: decoding.Origin, value_range: ValueRange | None) -> Photo:
     """(B, H, W, C) of any number type -> a photo; the last channel may be alpha."""
     scaled, step, note = _scaled(values, value_range)
-    channels = torch.from_numpy(np.ascontiguousarray(np.moveaxis(scaled, -1, 1)))
+    channels = in_own_memory(torch.from_numpy(np.moveaxis(scaled, -1, 1)))
     notes = (*origin.notes, *([note] if note else []))
     pixels, alpha = (channels[:, :-1], channels[:, -1:].float()) if origin.alpha else (channels, None)
     if alpha is not None and bool((alpha == 1).all()):

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.files import new_file
 from snips.images import load_image, to_picture
 from snips.photos.arrays import load_npy, load_npz, npz_names
@@ -66,7 +67,7 @@ def load_array(path: Path) -> Tensor:
     array = load_npy(path)
     if array.dtype.kind not in "buif" or not np.isfinite(array).all():
         raise ValueError(f"{path} must hold real and finite numbers")
-    return torch.from_numpy(array.astype(np.float64))
+    return in_own_memory(torch.from_numpy(array.astype(np.float64)))
 
 
 def entries(problem: InverseProblem) -> str:

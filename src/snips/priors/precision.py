@@ -41,8 +41,12 @@ class LowPrecision(Prior):
 PRECISIONS = ("float32", "bfloat16")
 
 
-def with_precision(prior: Prior, precision: str) -> Prior:
-    """The prior with its network in that precision."""
+def check_precision(precision: str) -> None:
     if precision not in PRECISIONS:
         raise ValueError(unknown_name("precision", precision, list(PRECISIONS)))
+
+
+def with_precision(prior: Prior, precision: str) -> Prior:
+    """The prior with its network in that precision."""
+    check_precision(precision)
     return prior if precision == "float32" else LowPrecision(prior)

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from snips.buffers import in_own_memory
 from snips.files import new_file
 from snips.samplers.base import Stored
 
@@ -37,7 +38,7 @@ class Checkpoint:
         try:
             with safe_open(self.path, "pt") as file:
                 stored = (file.metadata() or {}).get("fingerprint")
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+                tensors = {name: in_own_memory(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 (it is no dict)
         except (OSError, SafetensorError) as error:
             raise ValueError(f"{self.path} is damaged ({error}): remove it to begin again") from error
         if stored != fingerprint:

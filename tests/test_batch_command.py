@@ -1,0 +1,96 @@
+"""`snips batch` as it is typed: what is chosen, what is said, what is refused before anything is written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from batch_cases import pictures
+from snips.batch.runs import Standing
+from snips.cli import app
+from snips.cli import batch as commands
+from snips.running import costs
+
+
+@pytest.fixture
+def source(tmp_path):
+    return pictures(tmp_path / "in")
+
+
+def command(source, *more):
+    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
+    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
+
+
+def test_the_chunk_is_chosen_once(source, tmp_path, monkeypatch):
+    """What fits when the run begins holds for all of it, and is recorded."""
+    for pixels in (256, 10**6):
+        monkeypatch.setattr(commands, "fitting_pixels", lambda pixels=pixels: pixels)
+        assert command(source).exit_code == 0
+        results = list((tmp_path / "out" / "items").glob("*/result.json"))
+        chunks = {json.loads(file.read_text())["settings"]["sampler_options"]["chunk"] for file in results}
+        assert chunks == {1}
+        assert json.loads((tmp_path / "out" / "run.json").read_text())["chunk_pixels"] == 256
+        (source / "later.png").write_bytes((source / "picture_0.png").read_bytes())
+    assert len(results) == 4
+
+
+def test_little_memory_means_few_chains(monkeypatch):
+    assert costs.chosen_chunk((3, 16, 16), 1000) == 3
+    assert costs.chosen_chunk((3, 64, 64), 1000) == 1
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**23)
+    few = costs.fitting_pixels()
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**50)
+    assert 1 <= few < costs.fitting_pixels() == costs.CHUNK_PIXELS
+
+
+def test_command(source, tmp_path):
+    result = command(source, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"folder": str(tmp_path / "out"), "items": 3, "failed": 0, "warnings": 0}
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["threads"] == torch.get_num_threads()
+    other = command(source, "--seed", "1")
+    assert other.exit_code == 2
+    assert len(other.stderr.strip().splitlines()) == 1
+    (source / "bad.png").write_bytes(b"nothing")
+    worse = command(source)
+    assert worse.exit_code == 1
+    assert "3 of 4 restored, 1 failed" in worse.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (["-p", "dnoise"], "did you mean denoise"),
+        (["--precision", "float8"], "unknown precision 'float8'"),
+        (["--engine", "spark"], "unknown engine 'spark'"),
+        (["--address", "auto"], "add --engine ray"),
+        (["--device", "tpu"], "unknown device 'tpu'"),
+        (["--sigma", "loud"], "loud"),
+        (["--chunk", "0"], "chunk"),
+        (["--samples", "0"], "samples"),
+        (["--nfe", "1"], "at least nfe=4"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_written(wrong, told, source, tmp_path):
+    """Not item by item, ten thousand times."""
+    result = command(source, *wrong)
+    assert result.exit_code == 2, result.output
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("standing", "told"),
+    [
+        (Standing(4, 0, 0, 0), "an unknown time left"),
+        (Standing(10, 3, 2, 0), "2 minutes left"),  # 5 to go, at 25 seconds each
+        (Standing(4, 1, 3, 1), "50 seconds in all"),
+    ],
+)
+def test_the_time_that_is_left(standing, told):
+    assert commands._left(standing, 50.0) == told

@@ -1,0 +1,113 @@
+"""docs/reliability.md repeats what is stored, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WIDEST = 1024  # pixels of the side, where memory is limited
+
+
+def stored(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / name).read_text())["results"]
+
+
+def benchmark(name: str) -> dict[str, Any]:
+    return stored(f"benchmarks/results/{name}.json")
+
+
+def kills() -> str:
+    found = benchmark("kills")
+    return (
+        f"{found['kills']} kills of whole runs and {found['worker_kills']} of Ray workers were survived: no item was "
+        "lost, no bit changed, no file was left over."
+    )
+
+
+def malformed() -> str:
+    found = benchmark("malformed")["total"]
+    return (
+        f"Of {sum(found.values()):,} files {found['refused']:,} were refused with one line, {found['read']:,} were "
+        f"still readable and gave finite pixels, {found['crashed']} crashed"
+    )
+
+
+def soak() -> str:
+    found = benchmark("soak")
+    assert found["minutes"] >= 30
+    assert found["unchanged"] == found["restorations"]
+    return (
+        f"In {found['minutes']:.0f} minutes all {found['restorations']:,} results were read back unchanged, and memory "
+        f"grew by {found['growth_mib']:.1f} MiB, to {found['memory_mib'][-1]:.0f} MiB."
+    )
+
+
+def web() -> str:
+    found = benchmark("web_load")
+    assert found["wrong"] == found["lost"] == found["folders_left"] == 0
+    return f"All {found['own']} visitors got exactly the samples that their own picture and seed have, bit for bit"
+
+
+def web_memory() -> str:
+    return f"The server's memory peaked at {benchmark('web_load')['peak_mib']:.0f} MiB."
+
+
+def memory() -> str:
+    rows = [row for row in benchmark("scaling")["memory"]["rows"] if row["side"] == WIDEST]
+    assert {row["problem"] for row in rows} == {"sr4", "deblur_uniform", "inpaint", "cs4"}
+    assert all(row["memory_ratio"] < benchmark("scaling")["memory_limit"] == 6 for row in rows)
+    ratios = ", ".join(f"{row['memory_ratio']:.1f} for {row['problem']}" for row in rows)
+    return f"At {WIDEST} x {WIDEST} x 3 a run takes {ratios} times the {rows[0]['bare_mib']:,.0f} MiB of a bare call."
+
+
+def time() -> str:
+    if "time" not in benchmark("scaling"):
+        return "Times were not measured yet."
+    powers = [power["largest_two"] for power in benchmark("scaling")["time"]["growth_exponents"].values()]
+    return f"The time of a step grows as pixels to the power of {min(powers):.2f} to {max(powers):.2f}"
+
+
+def tiles() -> str:
+    margin = [row["deviation"] for row in benchmark("tiles")["rows"] if row["margin"] == 64]
+    none = [row["deviation"] for row in benchmark("tiles")["rows"] if row["margin"] == 0]
+    assert max(margin) < 2e-8
+    assert max(none) < 6e-3
+    return "below 2e-8 at every noise level tried; without a margin it would be up to 6e-3"
+
+
+def compiling() -> str:
+    found = benchmark("compile")
+    return f"{found['calls_to_break_even']:,} calls to break even"
+
+
+def audit() -> str:
+    found = stored("tools/audit.json")
+    wrong = ("unpinned", "of_other_versions", "not_from_wheels", "altered_files", "not_installed")
+    assert not any(found[name] for name in wrong)
+    return f"The last recorded run found all {found['installed']} pinned, installed as pinned and unaltered."
+
+
+def advisories() -> str:
+    asked = stored("tools/audit.json")["advisories"]["asked"]
+    return "advisories were asked for" if asked else "**It could not ask for vulnerabilities**"
+
+
+def release() -> str:
+    found = stored("tools/release.json")
+    assert found["equal"]
+    assert len(found["sha256"]) == 2
+    return f"{found['builds']} builds gave the same bytes of both files."
+
+
+CLAIMS = [kills, malformed, soak, web, web_memory, memory, time, tiles, compiling, audit, advisories, release]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
+def test_the_page_says_what_is_stored(claim):
+    page = re.sub(r"\s+", " ", (ROOT / "docs" / "reliability.md").read_text())
+    assert claim() in page
