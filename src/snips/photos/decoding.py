@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
-from snips.photos import tiff
+from snips.photos import tiff, webp
 
 MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
@@ -77,6 +77,7 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
     tags = getattr(image, "tag_v2", {})
     lossy = image.format in ("JPEG", "MPO") or tags.get(259) in JPEG_IN_TIFF
+    lossy |= image.format == "WEBP" and webp.is_lossy(getattr(image, "filename", ""))
     profile, raw = image.info.get("icc_profile"), _raw_mode(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
@@ -88,6 +89,8 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
     converted, notes = _to_known_mode(upright, profile, raw)
+    if image.format == "WEBP" and (grey := webp.as_grey(converted)) is not None:
+        converted, notes = grey, (*notes, "its three channels are equal, as WebP stores grey: one is taken")
     values = np.asarray(converted)
     if low is not None:
         values = values.astype(np.uint16) * 256 + np.asarray(low)

@@ -85,10 +85,12 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
     """Sort the axes to (B, H, W, C), then scale."""
     if values.dtype.kind not in "buif" or values.size == 0:
         raise ValueError(f"an image needs real numbers, not {values.dtype} of shape {values.shape}")
-    shape = values.shape
+    shape, notes = values.shape, ()
     if values.ndim in (1, 2):  # a list of numbers is an image of one row
         values = values.reshape(1, -1, shape[-1], 1)
     elif values.ndim == 3 and not channels_first and shape[-1] <= 4:
+        if shape[0] <= 4 and shape[0] != shape[-1]:
+            notes = (f"shape {shape} is read as (H, W, C), a picture of {shape[1]} x {shape[0]} pixels",)
         values = values[None]
     elif values.ndim == 3 and (channels_first or shape[0] <= 4):
         values = np.moveaxis(values, 0, -1)[None]
@@ -98,7 +100,7 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
         raise ValueError(f"an array of shape {shape} is no image: expected (H, W), (H, W, C), (C, H, W), (B, C, H, W)")
     decoding.check_size(values.shape[2], values.shape[1])
     has_alpha = values.shape[-1] == 4 and not channels_first  # a tensor's channels are data
-    return _from_values(values, decoding.Origin(alpha=has_alpha), value_range)
+    return _from_values(values, decoding.Origin(alpha=has_alpha, notes=notes), value_range)
 
 
 def _from_values(values: np.ndarray, origin: decoding.Origin, value_range: ValueRange | None) -> Photo:
