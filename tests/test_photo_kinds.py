@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image, ImageFont
 
+import snips
 from photo_files import random_pixels
 from snips import InverseProblem, make_operator
 from snips.images import load_image
@@ -131,3 +132,34 @@ def test_names_in_the_grid_of_narrow_pictures_do_not_overlap():
     grid = comparison_grid(problem, torch.zeros(2, 1, 1, 200, 2))
     names = ("degraded", "sample 1", "sample 2", "mean", "std x 4")
     assert grid.width >= sum(ImageFont.load_default().getlength(name) + GAP for name in names)
+
+
+def test_a_batch_with_its_channels_last_is_refused():
+    with pytest.raises(ValueError, match=r"permute\(0, 3, 1, 2\)"):
+        as_photo(torch.zeros(1, 8, 8, 3))
+    assert as_photo(torch.zeros(1, 8, 8, 8)).pixels.shape == (1, 8, 8, 8)
+
+
+def test_a_damaged_picture_that_pillow_opened(tmp_path):
+    Image.fromarray(random_pixels(32, 32, 3)).save(tmp_path / "photo.jpg")
+    data = (tmp_path / "photo.jpg").read_bytes()
+    with Image.open(io.BytesIO(data[: len(data) // 2])) as picture, pytest.raises(ValueError, match="damaged"):
+        as_photo(picture)
+
+
+def test_of_an_animation_that_pillow_opened_the_current_frame_is_taken():
+    buffer = io.BytesIO()
+    first, second = (Image.new("L", (8, 8), grey) for grey in (0, 255))
+    first.save(buffer, "GIF", save_all=True, append_images=[second])
+    with Image.open(buffer) as picture:
+        picture.seek(1)
+        photo = as_photo(picture)
+    assert photo.pixels.mean() == 1
+    assert photo.notes == ("of its 2 frames the current one is taken",)
+
+
+def test_what_python_users_get_wrong():
+    with pytest.raises(ValueError, match=r"open files with PIL\.Image\.open"):
+        as_photo("photo.png")
+    with pytest.raises(ValueError, match="value_range takes two numbers"):
+        snips.restore(np.full((8, 8), 100.0), sigma_0=0.1, value_range=(0,))  # pyright: ignore

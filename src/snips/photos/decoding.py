@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,17 @@ def _check(image: Image.Image) -> None:
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # cameras store a preview beside the photo as MPO
         raise _Refused(f"has {frames} frames or pages: save the one you mean as a PNG")
+
+
+def decode_opened(image: Image.Image) -> tuple[np.ndarray, Origin]:
+    """An image that somebody else opened: its current frame, and damage only shows now."""
+    frames = getattr(image, "n_frames", 1) if image.format != "MPO" else 1
+    try:
+        values, origin = decode(image)
+    except OSError as error:
+        raise ValueError(f"the picture cannot be read ({error}): is its file damaged?") from error
+    notes = (*origin.notes, f"of its {frames} frames the current one is taken") if frames > 1 else origin.notes
+    return values, replace(origin, notes=notes)
 
 
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:

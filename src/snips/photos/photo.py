@@ -59,20 +59,26 @@ def as_photo(value: Any, value_range: ValueRange | None = None) -> Photo:
     if isinstance(value, Photo):
         return value
     if isinstance(value, Image.Image):
-        return _from_values(*decoding.decode(value), value_range)
+        return _from_values(*decoding.decode_opened(value), value_range)
     if isinstance(value, Tensor):
-        if value.ndim == 3 and value.shape[0] > 4 >= value.shape[-1]:
-            raise ValueError(
-                f"a tensor is (C, H, W), but this one has shape {tuple(value.shape)}, as if it were (H, W, C): "
-                "turn it with .permute(2, 0, 1)"
-            )
+        _check_channels_first(tuple(value.shape))
         values = value.detach().cpu()
         values = values.float() if values.dtype == torch.bfloat16 else values  # NumPy has none
         photo = _from_array(values.numpy(), value_range, channels_first=True)
         return replace(photo, pixels=photo.pixels.to(value.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         return _from_array(np.asarray(value), value_range)
-    raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}")
+    files = ": open files with PIL.Image.open or snips.load_image" if isinstance(value, (str, Path)) else ""
+    raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}{files}")
+
+
+def _check_channels_first(shape: tuple[int, ...]) -> None:
+    if len(shape) in (3, 4) and shape[-3] > 4 >= shape[-1]:
+        turn = "2, 0, 1" if len(shape) == 3 else "0, 3, 1, 2"
+        raise ValueError(
+            f"a tensor is (C, H, W) or (B, C, H, W), but this one has shape {shape}, as if its channels were last: "
+            f"turn it with .permute({turn})"
+        )
 
 
 def _only_array(stored: dict[str, np.ndarray]) -> np.ndarray:
