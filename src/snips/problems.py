@@ -235,7 +235,5 @@ def _shown_options(entry: ProblemEntry, options: dict[str, Any]) -> str:
     except (TypeError, ValueError):  # some callables have none
         known = {}
     named = [key for key in options if key not in known] or list(options)
-    shapes = {key: getattr(options[key], "shape", None) for key in named}
-    return ", ".join(
-        f"{key}={options[key]!r}" if shapes[key] is None else f"{key} of shape {tuple(shapes[key])}" for key in named
-    )
+    shapes = {key: tuple(getattr(options[key], "shape", ())) for key in named}
+    return ", ".join(f"{key} of shape {shapes[key]}" if shapes[key] else f"{key}={options[key]!r}" for key in named)
