@@ -212,7 +212,7 @@ def test_16_bit_tiff_whose_white_is_0(tmp_path):
 
 
 def test_a_tensor_with_its_channels_last_is_refused():
-    with pytest.raises(ValueError, match="as if it were"):
+    with pytest.raises(ValueError, match="as if its channels were last"):
         as_photo(torch.rand(20, 30, 3))
 
 

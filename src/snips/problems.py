@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -226,9 +227,20 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
     try:
         operator = entry(shape, **options)
     except TypeError as error:  # an option that is not known, or of the wrong type
-        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        given = _shown_options(entry, options)
         raise ValueError(f"{name} cannot take {given[:200]}; its options: {entry.options or 'none'}") from error
     if not isinstance(operator, LinearOperator):
         raise ValueError(f"{name} of {entry.origin} built a {type(operator).__name__}, not a LinearOperator")
     operator.recipe = Recipe(name, shape, options)
     return operator
+
+
+def _shown_options(entry: ProblemEntry, options: dict[str, Any]) -> str:
+    """For people: those that the problem does not know, or all where it knows them; of arrays the shape."""
+    try:
+        known = inspect.signature(entry.build).parameters
+    except (TypeError, ValueError):  # some callables have none
+        known = {}
+    named = [key for key in options if key not in known] or list(options)
+    shapes = {key: tuple(getattr(options[key], "shape", ())) for key in named}
+    return ", ".join(f"{key} of shape {shapes[key]}" if shapes[key] else f"{key}={options[key]!r}" for key in named)

@@ -229,6 +229,8 @@ def _posed(
             )
         return problem if isinstance(problem, PhotoProblem) else PhotoProblem(problem)
     sigma_0 = AUTO if sigma_0 is None else sigma_0
+    if value_range is not None and len(value_range) != 2:
+        raise ValueError(f"value_range takes two numbers, black and white, not {value_range!r}")
     photo = as_photo(problem, value_range and checked_range(*value_range))
     posed = pose(photo, "denoise" if operator is None else operator, sigma_0, {})
     if posed.noise is not None and posed.noise.doubt:

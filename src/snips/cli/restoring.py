@@ -177,6 +177,8 @@ def _tiles(problem: InverseProblem, prior: Prior, side: int | None, device: torc
     if tiles is not None:
         reason = "" if side else "one call on the whole image would fill more than half of the free memory, so "
         note(f"{reason}{tiles}", quiet)
+    elif side is not None:
+        note(f"the image is too small for tiles of {side} pixels with their margins: it is denoised whole", quiet)
     return tiles
 
 

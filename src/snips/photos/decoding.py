@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
-from snips.photos import tiff
+from snips.photos import tiff, webp
 
 MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
@@ -73,10 +73,22 @@ def _check(image: Image.Image) -> None:
         raise _Refused(f"has {frames} frames or pages: save the one you mean as a PNG")
 
 
+def decode_opened(image: Image.Image) -> tuple[np.ndarray, Origin]:
+    """An image that somebody else opened: its current frame, and damage only shows now."""
+    frames = getattr(image, "n_frames", 1) if image.format != "MPO" else 1
+    try:
+        values, origin = decode(image)
+    except OSError as error:
+        raise ValueError(f"the picture cannot be read ({error}): is its file damaged?") from error
+    notes = (*origin.notes, f"of its {frames} frames the current one is taken") if frames > 1 else origin.notes
+    return values, replace(origin, notes=notes)
+
+
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:
     """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
     tags = getattr(image, "tag_v2", {})
     lossy = image.format in ("JPEG", "MPO") or tags.get(259) in JPEG_IN_TIFF
+    lossy |= image.format == "WEBP" and webp.is_lossy(getattr(image, "filename", ""))
     profile, raw = image.info.get("icc_profile"), _raw_mode(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
@@ -88,6 +100,8 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
     converted, notes = _to_known_mode(upright, profile, raw)
+    if image.format == "WEBP" and (grey := webp.as_grey(converted)) is not None:
+        converted, notes = grey, (*notes, "its three channels are equal, as WebP stores grey: one is taken")
     values = np.asarray(converted)
     if low is not None:
         values = values.astype(np.uint16) * 256 + np.asarray(low)

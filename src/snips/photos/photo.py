@@ -60,20 +60,26 @@ def as_photo(value: Any, value_range: ValueRange | None = None) -> Photo:
     if isinstance(value, Photo):
         return value
     if isinstance(value, Image.Image):
-        return _from_values(*decoding.decode(value), value_range)
+        return _from_values(*decoding.decode_opened(value), value_range)
     if isinstance(value, Tensor):
-        if value.ndim == 3 and value.shape[0] > 4 >= value.shape[-1]:
-            raise ValueError(
-                f"a tensor is (C, H, W), but this one has shape {tuple(value.shape)}, as if it were (H, W, C): "
-                "turn it with .permute(2, 0, 1)"
-            )
+        _check_channels_first(tuple(value.shape))
         values = value.detach().cpu()
         values = values.float() if values.dtype == torch.bfloat16 else values  # NumPy has none
         photo = _from_array(values.numpy(), value_range, channels_first=True)
         return replace(photo, pixels=photo.pixels.to(value.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         return _from_array(np.asarray(value), value_range)
-    raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}")
+    files = ": open files with PIL.Image.open or snips.load_image" if isinstance(value, (str, Path)) else ""
+    raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}{files}")
+
+
+def _check_channels_first(shape: tuple[int, ...]) -> None:
+    if len(shape) in (3, 4) and shape[-3] > 4 >= shape[-1]:
+        turn = "2, 0, 1" if len(shape) == 3 else "0, 3, 1, 2"
+        raise ValueError(
+            f"a tensor is (C, H, W) or (B, C, H, W), but this one has shape {shape}, as if its channels were last: "
+            f"turn it with .permute({turn})"
+        )
 
 
 def _only_array(stored: dict[str, np.ndarray]) -> np.ndarray:
@@ -86,10 +92,12 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
     """Sort the axes to (B, H, W, C), then scale."""
     if values.dtype.kind not in "buif" or values.size == 0:
         raise ValueError(f"an image needs real numbers, not {values.dtype} of shape {values.shape}")
-    shape = values.shape
+    shape, notes = values.shape, ()
     if values.ndim in (1, 2):  # a list of numbers is an image of one row
         values = values.reshape(1, -1, shape[-1], 1)
     elif values.ndim == 3 and not channels_first and shape[-1] <= 4:
+        if shape[0] <= 4 and shape[0] != shape[-1]:
+            notes = (f"shape {shape} is read as (H, W, C), a picture of {shape[1]} x {shape[0]} pixels",)
         values = values[None]
     elif values.ndim == 3 and (channels_first or shape[0] <= 4):
         values = np.moveaxis(values, 0, -1)[None]
@@ -99,7 +107,7 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
         raise ValueError(f"an array of shape {shape} is no image: expected (H, W), (H, W, C), (C, H, W), (B, C, H, W)")
     decoding.check_size(values.shape[2], values.shape[1])
     has_alpha = values.shape[-1] == 4 and not channels_first  # a tensor's channels are data
-    return _from_values(values, decoding.Origin(alpha=has_alpha), value_range)
+    return _from_values(values, decoding.Origin(alpha=has_alpha, notes=notes), value_range)
 
 
 def _from_values(values: np.ndarray, origin: decoding.Origin, value_range: ValueRange | None) -> Photo:

@@ -33,12 +33,14 @@ def file_options(mask: Path | None, kernel: Path | None, factor: int | None, mat
     if factor is not None:
         options["factor"] = factor
     if matrix is not None:
-        options["matrix"] = measurements.load_array(matrix)
+        options["matrix"] = _read_matrix(matrix)
     return options
 
 
 def _read_mask(path: Path) -> Tensor:
     """Bright is seen. What is bright is told by the brightest: 255, and also 1 in files that hold 0 and 1."""
+    if path.suffix.lower() not in (".npy", ".npz") and load_photo(path).alpha is not None:
+        raise ValueError(f"the mask {path} is transparent in places: fill them, white is what was seen, black the rest")
     values = measurements.load_array(path)
     brightest = values.max()
     if not brightest > 0:
@@ -55,6 +57,15 @@ def _read_kernel(path: Path) -> Tensor:
             f"the weights of the kernel {path} sum to {total:.3g}: a blur that keeps brightness needs a positive sum"
         )
     return weights / total
+
+
+def _read_matrix(path: Path) -> Tensor:
+    if path.suffix.lower() != ".npy":
+        raise ValueError(f"the matrix is read from a .npy file, not from {path}: numpy.save writes one")
+    matrix = measurements.load_array(path)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"the matrix {path} needs rows and columns, but has shape {tuple(matrix.shape)}")
+    return matrix
 
 
 def option_value(text: Any) -> Any:
@@ -90,7 +101,9 @@ def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda
         sigma = float(text)
     except ValueError:
         raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
-    if sigma <= 1 or not math.isfinite(sigma):
+    if not math.isfinite(sigma):
+        raise ValueError(f"--sigma takes a finite number or auto, not {text!r}")
+    if sigma <= 1:
         return sigma
     meant = sigma / 255
     told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"

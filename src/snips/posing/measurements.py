@@ -45,13 +45,19 @@ def _save_picture(problem: InverseProblem, path: Path) -> None:
 
 def load_measurement(path: Path, build: Build = make_operator) -> InverseProblem:
     """Read an .npz that `save_measurement` wrote."""
+    stored = load_npz(path)
+    if not {"y", "description"} <= stored.keys():
+        raise ValueError(
+            f"{path} holds {', '.join(stored) or 'no array'}: save the image alone, or give a measurement that "
+            "`snips degrade` wrote"
+        )
     try:
-        stored = load_npz(path)
         description = json.loads(str(stored.pop("description")))
         tensors = {name: torch.from_numpy(value) for name, value in stored.items()}
         recipe, y, sigma_0 = description["operator"], tensors["y"], description["sigma_0"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a measurement written by `snips degrade`: {error}") from error
+        reason = f"its description lacks {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} is not a measurement written by `snips degrade`: {reason}") from error
     return InverseProblem(storage.recipe_from_json(recipe, tensors, build), y, sigma_0)
 
 

@@ -47,7 +47,7 @@ def estimate_noise(operator: LinearOperator, y: Tensor, *, step: float = 0.0, lo
 
     Args:
         step: between neighbouring values of y where it was rounded, 1 / 255 for 8 bits: a floor for the estimate.
-        lossy: y went through JPEG, which removes fine noise.
+        lossy: y went through JPEG or lossy WebP, which removes fine noise.
     """
     found = _wavelet(operator, y) or _redundant(operator, y) or _residual(operator, y)
     rounding = step / 12**0.5  # the standard deviation of rounding errors
@@ -55,7 +55,7 @@ def estimate_noise(operator: LinearOperator, y: Tensor, *, step: float = 0.0, lo
     if found.sigma_0 < rounding:
         doubts.append("the noise is below the rounding of the file")
     if lossy:
-        doubts.append("a JPEG's compression changes the noise")
+        doubts.append("its compression (JPEG or WebP) changes the noise")
     return NoiseEstimate(max(found.sigma_0, rounding), found.method, ", and ".join(doubts))
 
 
@@ -77,14 +77,15 @@ def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
 def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     if isinstance(operator, Inpainting):
         pictures = operator.pinv(y)  # hidden pixels are 0, and so are the coefficients inside a hole
-        intact = _intact_share(operator.singular_values.expand(operator.image_shape)[0])
-        if intact < 0.5:
+        mask = operator.singular_values.expand(operator.image_shape)[0]
+        if _intact_share(mask) < 0.5:
             return None
+        pixels = int(mask.sum())
     elif is_picture(operator):
-        pictures = y
+        pictures, pixels = y, y.shape[-2] * y.shape[-1]
     else:
         return None
-    fine, coarse = (_median_level(pictures, level) for level in (1, 2))
+    fine, coarse = (_median_level(pictures, level, pixels) for level in (1, 2))
     if fine is None:
         return None
     doubt = ""
@@ -95,11 +96,14 @@ def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     return NoiseEstimate(fine, "the finest wavelets of the picture", doubt)
 
 
-def _median_level(pictures: Tensor, level: int) -> float | None:
-    """The mean over images and channels of scikit-image's estimate, on the diagonal band of a wavelet level."""
+def _median_level(pictures: Tensor, level: int, pixels: int) -> float | None:
+    """The mean over images and channels of scikit-image's estimate, on the diagonal band of a wavelet level.
+
+    None where the pixels that are seen are too few.
+    """
     from skimage.restoration import estimate_sigma  # takes a second to import
 
-    if pictures.shape[-2] * pictures.shape[-1] < COEFFICIENTS * 4**level:
+    if pixels < COEFFICIENTS * 4**level:
         return None
     planes = pictures.detach().cpu().double().flatten(0, 1).numpy()
     for _ in range(level - 1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
@@ -68,14 +70,18 @@ def fitted(size: tuple[int, int], largest: int) -> tuple[int, int]:
 
 def _assemble(tiles: list[list[Image.Image]], names: list[str]) -> Image.Image:
     header = 16
-    widths = [max(tile.width for tile in column) for column in zip(*tiles, strict=True)]
+    font = ImageFont.load_default()
+    labels = [math.ceil(font.getlength(name)) for name in names]  # narrow pictures still have names that can be read
+    columns = zip(labels, *tiles, strict=True)
+    widths = [max(label, *(tile.width for tile in column)) for label, *column in columns]
     height = max(tile.height for row in tiles for tile in row)
     canvas = Image.new("RGB", (sum(widths) + GAP * (len(widths) + 1), header + (height + GAP) * len(tiles)), "white")
-    draw, font = ImageDraw.Draw(canvas), ImageFont.load_default()
+    draw = ImageDraw.Draw(canvas)
     left = GAP
     for column, (name, width) in enumerate(zip(names, widths, strict=True)):
         draw.text((left + width / 2, header / 2), name, fill="black", anchor="mm", font=font)
         for row, tile_row in enumerate(tiles):
-            canvas.paste(tile_row[column].convert("RGB"), (left, header + row * (height + GAP)))
+            tile = tile_row[column].convert("RGB")
+            canvas.paste(tile, (left + (width - tile.width) // 2, header + row * (height + GAP)))
         left += width + GAP
     return canvas

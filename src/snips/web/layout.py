@@ -46,9 +46,9 @@ class Layout:
         self.mode = gr.Radio(
             [SIMULATE, DEGRADED], value=mode_name(example.simulate), label="The picture is", elem_id="mode"
         )
-        self.problem = gr.Dropdown(
-            problem_choices(example.simulate), value=example.problem, label="What happened to it", elem_id="problem"
-        )
+        # a list for each mode: if one were exchanged while somebody picks from it, they would get a neighbour of it
+        self.simulated = problem_list(True, example.problem, visible=example.simulate)
+        self.degraded = problem_list(False, example.problem, visible=not example.simulate)
         about_sigma = "Standard deviation; black is 0, white is 1"
         self.sigma = gr.Slider(
             0, 0.5, example.sigma, step=0.01, label="Noise", info=about_sigma, elem_id="sigma", buttons=[]
@@ -84,5 +84,9 @@ def mode_name(simulate: bool) -> str:
     return SIMULATE if simulate else DEGRADED
 
 
-def problem_choices(simulate: bool) -> list[tuple[str, str]]:
-    return [(f"{name}: {PROBLEMS[name].summary}", name) for name in problems(simulate)]
+def problem_list(simulate: bool, problem: str, visible: bool) -> gr.Dropdown:
+    """The problems that are offered in a mode, with one of them chosen."""
+    offered = problems(simulate)
+    choices = [(f"{name}: {PROBLEMS[name].summary}", name) for name in offered]
+    value, place = problem if problem in offered else offered[0], "simulated" if simulate else "degraded"
+    return gr.Dropdown(choices, value=value, label="What happened to it", visible=visible, elem_id=f"problem-{place}")

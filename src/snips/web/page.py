@@ -12,7 +12,7 @@ from snips.photos.photo import Photo
 from snips.web import views
 from snips.web.examples import EXAMPLES
 from snips.web.jobs import Jobs
-from snips.web.layout import SIMULATE, WELCOME, mode_name, problem_choices
+from snips.web.layout import SIMULATE, WELCOME, mode_name
 from snips.web.limits import Limits, load_upload
 from snips.web.restoring import EXPECTED_ERRORS, Restoring, Updates, key_of, line_of
 from snips.web.sessions import Sessions
@@ -36,7 +36,8 @@ class Page(Restoring):
         """Nothing here is offered as an API: the page has one purpose, and the library is the API."""
         form = [
             self.mode,
-            self.problem,
+            self.simulated,
+            self.degraded,
             self.sigma,
             self.estimate,
             self.samples,
@@ -63,10 +64,10 @@ class Page(Restoring):
             [self.upload, self.picture, self.example, self.status],
             **quiet,
         )
-        chosen = [self.picture, self.mode, self.problem, self.sigma, self.estimate, self.status]
+        chosen = [self.picture, self.mode, self.simulated, self.degraded, self.sigma, self.estimate, self.status]
         self.example.input(self.on_example, [self.example], chosen, **quiet)
-        changed = [self.problem, self.sigma, self.estimate]
-        self.mode.input(self.on_mode, [self.mode, self.problem], changed, **quiet)
+        changed = [self.simulated, self.degraded, self.sigma, self.estimate]
+        self.mode.input(self.on_mode, [self.mode, self.simulated, self.degraded], changed, **quiet)
         self.estimate.input(self.on_estimate, [self.estimate], [self.sigma], **quiet)
         self.blocks.unload(self.on_unload)
 
@@ -92,22 +93,26 @@ class Page(Restoring):
         return {
             self.picture: views.picture(load_image(path)[0], name),
             self.mode: mode_name(example.simulate),
-            self.problem: gr.Dropdown(problem_choices(example.simulate), value=example.problem),
+            **self._shown_list(example.simulate, example.problem),
             self.sigma: gr.Slider(value=example.sigma, interactive=True),
             self.estimate: gr.Checkbox(value=False, visible=not example.simulate),
             self.status: views.status(WELCOME),
         }
 
-    def on_mode(self, mode: str, problem: str) -> Updates:
+    def on_mode(self, mode: str, simulated: str, degraded: str) -> Updates:
         """Who brings a degraded picture seldom knows its noise; who has a clean one degraded chooses it."""
         simulate = mode == SIMULATE
-        offered, choices = problems(simulate), problem_choices(simulate)
         return {
-            # the chosen one is not sent back: by now it may be another
-            self.problem: gr.Dropdown(choices) if problem in offered else gr.Dropdown(choices, value=offered[0]),
+            **self._shown_list(simulate, degraded if simulate else simulated),
             self.sigma: gr.Slider(interactive=simulate),
             self.estimate: gr.Checkbox(value=not simulate, visible=not simulate),
         }
+
+    def _shown_list(self, simulate: bool, problem: str) -> Updates:
+        """The problems of a mode, with this one chosen where it is among them; the other mode's list is hidden."""
+        shown, hidden = (self.simulated, self.degraded) if simulate else (self.degraded, self.simulated)
+        chosen = {"value": problem} if problem in problems(simulate) else {}
+        return {shown: gr.update(visible=True, **chosen), hidden: gr.update(visible=False)}
 
     def on_estimate(self, estimate: bool) -> Any:
         return gr.Slider(interactive=not estimate)

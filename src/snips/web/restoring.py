@@ -36,7 +36,8 @@ class Restoring(Layout):
     async def on_restore(
         self,
         mode: str,
-        problem: str,
+        simulated: str,
+        degraded: str,
         sigma: float | None,
         estimate: bool,
         samples: int | None,
@@ -51,7 +52,7 @@ class Restoring(Layout):
             numbers = _numbers(sigma, samples, calls, seed)
             if estimate and not simulate:
                 numbers["sigma"] = AUTO
-            task = Task(visitor.picture, simulate, problem, prior=prior, **numbers)
+            task = Task(visitor.picture, simulate, simulated if simulate else degraded, prior=prior, **numbers)
             posed = await asyncio.to_thread(build_problem, task, self.limits)  # mistakes show before the queue
             told = await asyncio.to_thread(_told, task, posed)
             job = self.jobs.submit(key_of(request), partial(self._work, task, posed, visitor))

@@ -10,6 +10,7 @@ from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, Faithfulness
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import misfit
+from snips.problems import PROBLEMS
 from snips.report import data_uri
 from snips.report.verdicts import failed_tests, verdict_words
 from snips.restoration import Restoration
@@ -60,14 +61,21 @@ def picture(image: Tensor, caption: str) -> str:
 
 
 def summary(result: Restoration) -> str:
-    """What was done, in one line."""
+    """What was done, in one line: the problem and the noise, too, as the form may have changed since."""
     seconds, prior, stopped = (result.settings.get(name) for name in ("seconds", "prior", "interrupted"))
-    words = [f"{len(result.samples)} samples in {seconds:.1f} s with the prior {prior}"]
+    words = [f"{len(result.samples)} samples in {seconds:.1f} s with the prior {prior}, for {_posed(result)}"]
     if stopped:
         words.insert(0, f"Stopped: {stopped} samples were finished and are kept")
     if (scores := result.psnr()) is not None:
         words.append(f"PSNR {scores[0].mean():.2f} dB (samples), {scores[1].mean():.2f} dB (mean)")
     return "; ".join(words) + "."
+
+
+def _posed(result: Restoration) -> str:
+    recipe, sigma_0 = result.problem.operator.recipe, result.problem.sigma_0
+    name = type(result.problem.operator).__name__ if recipe is None else recipe.name
+    about = f" ({PROBLEMS[name].summary})" if name in PROBLEMS else ""
+    return f"{name}{about} with noise {sigma_0:.3g}"
 
 
 def verdicts(result: Restoration) -> str:
