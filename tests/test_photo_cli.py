@@ -69,7 +69,7 @@ def test_simulate_reports_quality_and_truth(photo, tmp_path):
     description = json.loads(result.stdout)
     assert description["operator"]["image_shape"] == [3, 12, 18]  # cropped, as 3 does not divide 20
     assert "cropped to 18 x 12" in description["settings"]["notes"][0]
-    assert 0 < description["ssim"]["mean"][0] < 1
+    assert -1 < description["ssim"]["mean"][0] < 1  # of pixels at random
     assert description["psnr"]["mean"][0] > 5
     assert size_and_mode(tmp_path / "out" / "truth.png")[0] == (18, 12)
 

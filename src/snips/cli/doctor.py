@@ -19,7 +19,9 @@ from snips.metrics import perceptual_weights
 from snips.operators.base import available_memory
 from snips.priors.registry import BUNDLED, load_prior
 
-REQUIRED = ("torch", "numpy", "scipy", "pillow", "scikit-image", "PyWavelets", "safetensors", "typer", "rich")
+REQUIRED = (
+    "torch", "numpy", "scipy", "pillow", "scikit-image", "tifffile", "PyWavelets", "safetensors", "typer", "rich",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -57,4 +57,4 @@ def _refusal(path: Path, error: Exception, what: str) -> ValueError:
     if isinstance(error, FileNotFoundError):
         return ValueError(f"there is no file {path}")
     reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return ValueError(f"{path} cannot be read as {what}: {reason}")
+    return ValueError(f"{path} cannot be read as {what} ({reason}): write it again, with numpy.save or numpy.savez")
