@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .PHONY: demo test test-slow check format docs figures benchmarks audit clean
 
 demo: $(VENV)/installed
-	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --prior faces --out demo --force
+	$(BIN)/snips restore src/snips/assets/example.png --simulate --problem deblur_uniform --sigma 0.1 --prior faces --nfe 50 --out demo --force
 
 # one thread in each of two test processes: more would compete for the cores
 test: $(VENV)/installed-dev
