@@ -18,7 +18,7 @@ from snips.names import unknown_name
 PRESET_HELP = "A recipe: `faces` or `natural` (data = the folder of the collections), or `custom` (data = one folder)."
 NETWORK_HELP = "`unet`, ours; or the paper's with its own loss and sigmas: `ncsnv2` (64x64), `ncsnv2deeper` (128x128)."
 
-PRECISION_HELP = "`float32`; or `bfloat16`, 1.7 times as fast on CPUs that have it (weights and averages stay in full)."
+PRECISION_HELP = "`float32`; or `bfloat16`, faster on CPUs that have it (weights and averages stay in full)."
 
 
 @app.command()

@@ -32,7 +32,7 @@ class TrainSettings:
     seed: int = 0
     minutes: float = 10.0  # between checkpoints
     held_out: int = 64  # images in the held-out table
-    precision: str = "float32"  # of the products; "bfloat16" is 1.7 times as fast on CPUs that know it
+    precision: str = "float32"  # of the products; "bfloat16" is faster on CPUs that have it
     compile: bool = False  # fuse the network's small operations; needs a C++ compiler
     tensorboard: bool = False  # besides log.jsonl
     init: str | None = None  # weights to start from, where there is no checkpoint
