@@ -66,10 +66,12 @@ def memory() -> str:
 
 
 def time() -> str:
-    if "time" not in benchmark("scaling"):
-        return "Times were not measured yet."
-    powers = [power["largest_two"] for power in benchmark("scaling")["time"]["growth_exponents"].values()]
-    return f"The time of a step grows as pixels to the power of {min(powers):.2f} to {max(powers):.2f}"
+    powers = benchmark("scaling")["time"]["growth_exponents"].values()
+    every, last = ([power[name] for power in powers] for name in ("all", "largest_two"))
+    return (
+        f"The time of a step grows as the number of pixels to the power of {min(every):.2f} to {max(every):.2f} over the "
+        f"whole range, and of {min(last):.2f} to {max(last):.2f} from 512 to 1024."
+    )
 
 
 def tiles() -> str:

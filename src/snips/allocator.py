@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
-LARGEST_MMAP_THRESHOLD = 32 * 2**20  # the most that glibc accepts
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # from malloc.h
 LARGEST_INT = 2**31 - 1
 
 
@@ -14,7 +13,9 @@ def keep_freed_memory() -> bool:
     """Ask glibc to keep freed memory for the next tensor; returns whether it agreed.
 
     By default every large tensor is given back to the system when it is freed, and each page of the next one costs a
-    page fault. The setting holds for the whole process, so programs make it (the command line does), not the library.
+    page fault. M_MMAP_MAX = 0 says that none is to be (M_MMAP_THRESHOLD would, but only up to 32 MiB, and one of 1024
+    squared pixels has more). The setting holds for the whole process, so programs make it, as the command line does, not
+    the library.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -22,5 +23,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return False
-    kept = mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+    kept = mallopt(M_MMAP_MAX, 0)
     return bool(kept and mallopt(M_TRIM_THRESHOLD, LARGEST_INT))

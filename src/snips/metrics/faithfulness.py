@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from scipy import stats
@@ -55,6 +55,12 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     the next entry of a list. The verdict takes the paper's thresholds and, as a residual of the wrong size can be
     white and Gaussian too, asks that its level lie within 10 % of sigma_0 or 4 standard errors, whichever is wider.
     """
+    each = [_tested(problem, samples[k : k + 1]) for k in range(len(samples))]  # one after the other, to save memory
+    figures = {f.name: [getattr(found, f.name) for found in each] for f in fields(Faithfulness)}
+    return Faithfulness(**{name: None if found[0] is None else torch.cat(found) for name, found in figures.items()})
+
+
+def _tested(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     K, B = samples.shape[:2]
     residual = torch.stack([problem.y - problem.operator(x) for x in samples]).double()  # (K, B, *measurement)
     recorded = problem.operator.recorded  # the other entries of y are 0 and tell nothing

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,13 +32,14 @@ TRIALS: dict[str, tuple[dict[str, Any], int]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds and bytes of main memory beyond what is in use now; bytes are None where the system does not tell."""
+    """Seconds, and bytes of main memory beyond what the program holds now; bytes are None where the system is silent."""
 
     seconds: float
     bytes: int | None
+    held: int = 0  # bytes of the program as it is, which a task manager shows too
 
     def __str__(self) -> str:
-        memory = "" if self.bytes is None else f" and {self.bytes / 2**30:.2g} GiB of memory"
+        memory = "" if self.bytes is None else f" and {(self.bytes + self.held) / 2**30:.2g} GiB of memory"
         return f"about {duration(self.seconds)}{memory}"
 
 
@@ -76,7 +77,7 @@ def estimate_cost(
         4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)
     )  # and what is made of them
     needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + results
-    return Cost(seconds / trial_calls * calls * chains, needed)
+    return Cost(seconds / trial_calls * calls * chains, needed, memory.held)
 
 
 def check_cost(cost: Cost, chunk: int) -> None:
@@ -116,7 +117,8 @@ def pixel_bytes(prior: Prior, channels: int) -> int:
 class PeakMemory:
     """How far the memory of this process rose; `bytes` is known when the block has ended."""
 
-    bytes: int | None = field(default=None)
+    held: int = 0  # bytes before
+    bytes: int | None = None
 
 
 @contextmanager
@@ -124,6 +126,7 @@ def peak_memory() -> Iterator[PeakMemory]:
     """Measure the peak of resident memory, on Linux, where a process may reset its own high-water mark."""
     measured = PeakMemory()
     before = _reset_peak()
+    measured.held = before or 0
     yield measured
     if before is not None:
         measured.bytes = max(0, _status("VmHWM") - before)
