@@ -75,6 +75,8 @@ class Visitor:
             for line in events.iter_lines():
                 event = json.loads(line.removeprefix("data:")) if line else {}
                 if event.get("msg") == "process_completed":
+                    if not event["success"]:
+                        raise RuntimeError(f"{name}: {event['output']}")
                     return event["output"]["data"]
         raise RuntimeError("the page said nothing more")
 
@@ -83,7 +85,8 @@ class Visitor:
             (path,) = self.client.post("upload", files={"files": self.picture.open("rb")}).json()
             self.call("on_upload", [{"path": path, "meta": {"_type": "gradio.FileData"}}])
             while True:
-                said = self.call("on_restore", [SIMULATE, PROBLEM, SIGMA, False, SAMPLES, CALLS, GAUSSIAN, self.number])
+                numbers = [SIGMA, False, SAMPLES, CALLS, GAUSSIAN, self.number]
+                said = self.call("on_restore", [SIMULATE, PROBLEM, PROBLEM, *numbers])
                 if FULL not in json.dumps(said):
                     break
                 with lock:
