@@ -14,7 +14,7 @@ def keep_freed_memory() -> bool:
 
     By default every large tensor is given back to the system when it is freed, and each page of the next one costs a
     page fault. M_MMAP_MAX = 0 says that none is to be (M_MMAP_THRESHOLD would, but only up to 32 MiB, and one of 1024
-    squared pixels has more). The setting holds for the whole process, so programs make it, as the command line does, not
+    squared pixels has more). The setting holds for the whole process, so programs make it (the command line does), not
     the library.
     """
     if not sys.platform.startswith("linux"):

@@ -32,7 +32,7 @@ TRIALS: dict[str, tuple[dict[str, Any], int]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, and bytes of main memory beyond what the program holds now; bytes are None where the system is silent."""
+    """Seconds, and bytes of main memory beyond what the program holds now (None where the system does not tell)."""
 
     seconds: float
     bytes: int | None
