@@ -54,9 +54,10 @@ for threshold in (0.06, 0.10, 0.12):
 
 # %% [markdown]
 # The noise of the measurement lifts pixels over the threshold, so it finds too much strong stain. The mean of the
-# samples is smooth, and finds too little. The samples lie between, and say how sure they are. The higher the
-# threshold, the more the answer depends on single extreme pixels, about which this prior is less right than its
-# error bar says: the last row is more than two standard deviations off.
+# samples is smooth, and finds less of the strongest than any sample has. The samples lie between, and say how sure
+# they are, but too sure: where the truth is more than two or three standard deviations away, the prior is wrong about
+# such pixels, and the error bar, which takes it for right, does not know. The higher the threshold, the fewer and the
+# more extreme the pixels that decide.
 #
 # ## Is the error bar right?
 #
