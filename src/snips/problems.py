@@ -7,7 +7,8 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -80,14 +81,22 @@ class InverseProblem:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, images: int | slice) -> InverseProblem:
+    def __getitem__(self, images: SupportsIndex | slice) -> InverseProblem:
         """One image or some neighbours; they keep their random streams."""
-        images = slice(images, images + 1 or None) if isinstance(images, int) else images
+        if not isinstance(images, slice):
+            images = _one_of(len(self), index(images))
         start, stop, step = images.indices(len(self))
         if step != 1 or stop <= start:
             raise ValueError(f"a part of a problem must hold one or more neighbours of its {len(self)} images")
         truth = None if self.truth is None else self.truth[start:stop]
         return InverseProblem(self.operator, self.y[start:stop], self.sigma_0, truth, self.first_image + start)
+
+
+def _one_of(count: int, image: int) -> slice:
+    """The slice of one image, counted from the end where it is negative; an IndexError also ends a loop over them."""
+    if not -count <= image < count:
+        raise IndexError(f"there is no image {image}: the problem holds {count}")
+    return slice(image, image + 1 or None)
 
 
 def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
@@ -226,7 +235,7 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
     entry, shape = problem_entry(name), checked_image_shape(image_shape)
     try:
         operator = entry(shape, **options)
-    except TypeError as error:  # an option that is not known, or of the wrong type
+    except (TypeError, OverflowError) as error:  # an option that is not known, of the wrong type, or far too large
         given = _shown_options(entry, options)
         raise ValueError(f"{name} cannot take {given[:200]}; its options: {entry.options or 'none'}") from error
     if not isinstance(operator, LinearOperator):
