@@ -48,7 +48,7 @@ def test_parts_of_a_problem():
         with pytest.raises(ValueError, match="part of a problem"):
             problem[nothing]
     for image in (3, -4, np.int64(3)):
-        with pytest.raises(IndexError, match=f"no image {image}: the problem holds 3"):
+        with pytest.raises(IndexError, match="out of range"):
             problem[image]
     assert [part.first_image for part in problem] == [0, 1, 2]
     assert problem[np.int64(-1)].first_image == problem[torch.tensor(2)].first_image == 2

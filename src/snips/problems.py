@@ -7,7 +7,6 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any, SupportsIndex
 
 import torch
@@ -84,19 +83,13 @@ class InverseProblem:
     def __getitem__(self, images: SupportsIndex | slice) -> InverseProblem:
         """One image or some neighbours; they keep their random streams."""
         if not isinstance(images, slice):
-            images = _one_of(len(self), index(images))
+            first = range(len(self))[images]  # beyond the last an IndexError, which also ends a loop over the images
+            images = slice(first, first + 1)
         start, stop, step = images.indices(len(self))
         if step != 1 or stop <= start:
             raise ValueError(f"a part of a problem must hold one or more neighbours of its {len(self)} images")
         truth = None if self.truth is None else self.truth[start:stop]
         return InverseProblem(self.operator, self.y[start:stop], self.sigma_0, truth, self.first_image + start)
-
-
-def _one_of(count: int, image: int) -> slice:
-    """The slice of one image, counted from the end where it is negative; an IndexError also ends a loop over them."""
-    if not -count <= image < count:
-        raise IndexError(f"there is no image {image}: the problem holds {count}")
-    return slice(image, image + 1 or None)
 
 
 def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
