@@ -181,11 +181,32 @@ def test_large_images_take_the_solver():
         (lambda: GaussianMixture([1.0, 0.0], torch.zeros(2, 4), torch.eye(4).expand(2, 4, 4), (1, 2, 2)), "positive"),
         (lambda: StationaryGaussian(0.5, -torch.ones(4, 4), 1), "power spectrum"),
         (lambda: StationaryGaussian(0.5, torch.rand(4, 4), 1), "even"),
+        (lambda: StationaryGaussian(torch.zeros(2), torch.ones(4, 4), 3), "one for each channel"),
+        (lambda: StationaryGaussian("grey", torch.ones(4, 4), 3), "the mean must be an array of numbers"),
+        (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 2, [[1.0]]), "2 channels need a finite covariance"),
+        (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 0), "0 channels|covariance"),
     ],
 )
 def test_bad_parameters(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_lists_are_covariances_too():
+    listed = StationaryGaussian([0.1, 0.2], torch.ones(4, 4), 2, [[1.0, 0.5], [0.5, 1.0]])
+    given = StationaryGaussian(
+        torch.tensor([0.1, 0.2], dtype=torch.float64), torch.ones(4, 4), 2, torch.tensor([[1.0, 0.5], [0.5, 1.0]])
+    )
+    assert torch.equal(listed.double().mean, given.double().mean)
+    assert torch.equal(listed.rotation, given.rotation)
+
+
+def test_a_dense_covariance_that_does_not_fit_is_refused():
+    prior = StationaryGaussian.natural((3, 256, 256))
+    problem = InverseProblem(make_operator("sr4", (3, 256, 256)), torch.zeros(1, 3, 64, 64), 0)
+    for build in (prior.as_gaussian, lambda: prior.posterior(problem)):
+        with pytest.raises(ValueError, match="dense covariance of 196608 values needs .* GiB .* sigma_0 > 0"):
+            build()
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (1, 64, 1), (1, 4, 8)])

@@ -9,10 +9,12 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import snips
-from snips.cli import app
+from command_line import refused, run
+from snips.cli import restoring
+from snips.operators import compose
+from snips.problems import ProblemEntry
 
 QUICK = ["--nfe", "10", "--samples", "2"]
 
@@ -27,19 +29,6 @@ def image(tmp_path):
 def size_and_mode(path):
     with Image.open(path) as picture:
         return picture.size, picture.mode
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def refused(result) -> str:
-    """Exit code 2 and exactly one line that explains why."""
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1
-    assert "Traceback" not in result.output
-    return lines[0]
 
 
 def test_restore_simulated(image, tmp_path):
@@ -145,6 +134,12 @@ def test_existing_output_is_kept(image, tmp_path):
         (["-o", "image_shape=1"], "name=value"),
         (["-p", "cs4"], "not a measurement of cs4"),
         (["-p", "deblur_kernel"], "needs the option kernel"),
+        (["-p", "deblur_kernel", "-o", "kernel={}"], "the kernel must be an array"),
+        (["-p", "deblur_kernel", "-o", "kernel=[null]"], "the kernel must be an array"),
+        (["-p", "matrix", "--shape", "3,16,16", "-o", "matrix={}"], "the matrix must be an array"),
+        (["-p", "deblur_gauss", "-o", f"std={10**400}"], "cannot take std=1000"),
+        (["-p", "denoise", "--range", "0,1e-300"], "beyond what pixels can hold"),
+        (["-p", "denoise", "--range", "0,1e300"], "beyond what pixels can hold"),
         (["-s", "-1"], "sigma_0 must be"),
         (["-s", "nan"], "--sigma takes a finite number or auto"),
         (["-p", "inpaint", "--mask", "nothing.png"], "no image file"),
@@ -214,6 +209,43 @@ def test_masks_with_nan_are_refused(image, tmp_path):
     np.save(tmp_path / "mask.npy", np.full((16, 16), np.nan))
     arguments = ("-p", "inpaint", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "out")
     assert "finite" in refused(run("restore", image, *arguments))
+
+
+@pytest.mark.parametrize("option", ["--mask", "--kernel"])
+def test_empty_arrays_are_refused(option, image, tmp_path):
+    np.save(tmp_path / "empty.npy", np.zeros((0, 16)))
+    line = refused(run("restore", image, option, tmp_path / "empty.npy", "--out", tmp_path / "out"))
+    assert "is empty: its shape is (0, 16)" in line
+
+
+def test_endings_of_measurements_in_capitals(image, tmp_path):
+    for name in ("y.NPZ", "y.PNG"):
+        assert run("degrade", image, "-p", "sr2", "--out", tmp_path / name).exit_code == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["photo.png", "y.NPZ", "y.PNG"]
+    result = run("restore", tmp_path / "y.NPZ", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("name", ["new/y", "new/y.foo", "new/y.psd"])
+def test_an_ending_that_says_nothing_is_refused_with_those_that_do(name, image, tmp_path):
+    line = refused(run("degrade", image, "-p", "sr2", "--out", tmp_path / name))
+    assert ".npz keeps the measurement exactly" in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_cost_of_an_operator_without_svd_is_that_of_its_sampler(image, tmp_path, monkeypatch):
+    """As a plug-in may offer one; `fast` becomes `matrix_free`, in the estimate too, and sigma is estimated."""
+
+    def blur(image_shape):
+        H = snips.make_operator("deblur_uniform", image_shape)
+        return compose(H, snips.operators.CircularBlur(image_shape, np.ones((2, 2)) / 4), svd=False)
+
+    monkeypatch.setitem(snips.PROBLEMS, "free", ProblemEntry(blur, "no SVD"))
+    monkeypatch.setattr(restoring, "ESTIMATE_FROM", 1)
+    result = run("restore", image, "-p", "free", "--prior", "gaussian", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "2 samples of 16 x 16 pixels will take about" in result.stderr
+    assert snips.Restoration.load(tmp_path / "out", blur((3, 16, 16))).settings["sampler"] == "matrix_free"
 
 
 def test_brackets_in_names_are_only_names(image, tmp_path):

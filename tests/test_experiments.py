@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
-from snips.cli import app
+from command_line import refused
+from command_line import run as commanded
 from snips.experiments import (
     EXPERIMENTS,
     Request,
@@ -38,15 +38,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(app, ["experiment", *map(str, arguments)])
-
-
-def refused(result) -> str:
-    """Exit code 2 and exactly one line that explains why."""
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1
-    return lines[0]
+    return commanded("experiment", *arguments)
 
 
 def silent(*_):
@@ -242,6 +234,11 @@ def test_table1_from_the_command_line(tmp_path):
         (["table1", "--data", "nowhere"], "list_eval_partition.txt is missing"),
         (["table1", "--quick", "--images", "0"], "at least 1"),
         (["table1", "--quick", "--sampler", "slow"], "unknown sampler"),
+        (["strip", "--quick", "--nfe", "0"], "at least nfe=4"),
+        (["calls", "--quick", "--nfe", "20"], "calls does not take --nfe: leave it out; these do: table1"),
+        (["cost", "--quick", "--nfe", "20"], "cost does not take --nfe"),
+        (["strip", "--quick", "--prior", "gaussian", "--precision", "foo"], "unknown precision 'foo'"),
+        (["strip", "--quick", "--prior", "gaussian", "--precision", "bfloat16"], "leave out --precision"),
         (["faithfulness"], "table1"),
         (["lsun", "--quick", "--prior", "nothing"], "unknown prior"),
     ],
@@ -307,7 +304,7 @@ def test_columns_of_pictures_share_the_largest_size():
     [(["weights"], "choose one of: lpips"), (["lpips", "--archive", "nowhere"], "there is no file nowhere")],
 )
 def test_fetching_refuses_with_one_line(arguments, message):
-    assert message in refused(CliRunner().invoke(app, ["fetch", *arguments]))
+    assert message in refused(commanded("fetch", *arguments))
 
 
 def test_experiments_are_listed():

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from sampler_cases import check_resumed_run
 from snips import InverseProblem, make_operator
 from snips.operators import Denoising, Dense, Zero
 from snips.priors import Gaussian, Prior, StationaryGaussian
@@ -292,14 +293,7 @@ def test_samples_differ_from_each_other_and_by_seed(three_images, prior):
 def test_a_resumed_run_is_bit_equal(stop, name, prior):
     problem = InverseProblem.simulate(dict(operators())[name], prior.sample(3, seed=8), 0.1, seed=0)
     six = [Chain(image, sample) for sample in range(2) for image in range(3)]
-    whole = list(fast_steps(problem, prior, six, **QUICK))[-1].state.x
-    for info in fast_steps(problem, prior, six, **QUICK):
-        if info.step == stop:
-            stored = info.state.tensors()
-            break
-    rest = list(fast_steps(problem, prior, six, resume=stored, **QUICK))
-    assert len(rest) == 12 - stop
-    assert torch.equal(rest[-1].state.x, whole)
+    check_resumed_run(lambda stored: fast_steps(problem, prior, six, resume=stored, **QUICK), stop, total=12)
 
 
 def test_on_step_reports(three_images, prior):
@@ -327,8 +321,18 @@ def test_a_prior_that_returns_nan_is_named(three_images, prior):
 
 
 @pytest.mark.parametrize(
-    "options", [{"sigmas": torch.tensor([1.0, 2.0])}, {"samples": 0}, {"seed": -1}, {"chunk": 0}, {"nfe": 2}]
+    ("options", "message"),
+    [
+        ({"sigmas": torch.tensor([1.0, 2.0])}, "sigmas.* must fall"),
+        ({"samples": 0}, "samples must be"),
+        ({"samples": True}, "samples must be .* but is True"),
+        ({"seed": -1}, "the seed must be"),
+        ({"chunk": 0}, "chunk must be"),
+        ({"nfe": 2}, "at least nfe=4"),
+        ({"nfe": True}, "nfe must be a whole number, but is True"),
+        ({"nfe": 8.0}, "nfe must be a whole number"),
+    ],
 )
-def test_bad_settings(options, three_images, prior):
-    with pytest.raises(ValueError, match=r"\w+"):
+def test_bad_settings(options, message, three_images, prior):
+    with pytest.raises(ValueError, match=message):
         fast(three_images, prior, **{**QUICK, **options})

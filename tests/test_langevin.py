@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from sampler_cases import check_resumed_run
 from snips import InverseProblem, make_operator
 from snips.operators import Deblurring, Denoising, Dense, Zero, kernels
 from snips.priors import Gaussian, Prior, StationaryGaussian
@@ -278,14 +279,7 @@ def test_samples_differ_from_each_other_and_by_seed(three_images, prior):
 @pytest.mark.parametrize("stop", [1, 5, 11])
 def test_a_resumed_run_is_bit_equal(stop, three_images, prior):
     chains = [Chain(image, sample) for sample in range(2) for image in range(3)]
-    whole = list(langevin_steps(three_images, prior, chains, **OPTIONS))[-1].state.x
-    for info in langevin_steps(three_images, prior, chains, **OPTIONS):
-        if info.step == stop:
-            stored = info.state.tensors()
-            break
-    rest = list(langevin_steps(three_images, prior, chains, resume=stored, **OPTIONS))
-    assert len(rest) == 12 - stop
-    assert torch.equal(rest[-1].state.x, whole)
+    check_resumed_run(lambda stored: langevin_steps(three_images, prior, chains, resume=stored, **OPTIONS), stop, 12)
 
 
 def test_on_step_reports_and_can_cancel(three_images, prior):
@@ -336,23 +330,24 @@ def test_a_broken_prior_is_named(result, message, three_images):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "message"),
     [
-        {"sigmas": torch.tensor([1.0, 2.0])},
-        {"sigmas": torch.tensor([])},
-        {"sigmas": torch.tensor([1.0, -1.0])},
-        {"sigmas": torch.tensor([float("nan")])},
-        {"c": 0.0},
-        {"tau": 0},
-        {"tau": 1.5},
-        {"samples": 1.5},
-        {"samples": 0},
-        {"step": "newtno"},
-        {"seed": -1},
-        {"seed": 0.5},
-        {"chunk": 0},
+        ({"sigmas": torch.tensor([1.0, 2.0])}, "sigmas.* must fall"),
+        ({"sigmas": torch.tensor([])}, "at least one"),
+        ({"sigmas": torch.tensor([1.0, -1.0])}, "finite and positive"),
+        ({"sigmas": torch.tensor([float("nan")])}, "finite and positive"),
+        ({"c": 0.0}, "step size c"),
+        ({"tau": 0}, "tau must be"),
+        ({"tau": 1.5}, "tau must be"),
+        ({"tau": True}, "tau must be .* but is True"),
+        ({"samples": 1.5}, "samples must be"),
+        ({"samples": 0}, "samples must be"),
+        ({"step": "newtno"}, "unknown step 'newtno'"),
+        ({"seed": -1}, "the seed must be"),
+        ({"seed": 0.5}, "the seed must be"),
+        ({"chunk": 0}, "chunk must be"),
     ],
 )
-def test_bad_settings(options, three_images, prior):
-    with pytest.raises(ValueError, match=r"\w+"):
+def test_bad_settings(options, message, three_images, prior):
+    with pytest.raises(ValueError, match=message):
         langevin(three_images, prior, **{**OPTIONS, **options})

@@ -7,7 +7,7 @@ import pytest
 import torch
 from skimage import data
 
-from snips import InverseProblem, StationaryGaussian, make_operator
+from snips import InverseProblem, StationaryGaussian, as_operator, make_operator
 from snips.operators import Dense
 from snips.posing.noise import estimate_noise
 
@@ -89,6 +89,17 @@ def test_residuals_elsewhere(name, options, sigma_0):
     found = estimated(x, name, sigma_0, **options)
     assert found.sigma_0 == pytest.approx(sigma_0, rel=0.25)
     assert "rests on that model" in found.doubt
+
+
+def test_without_an_svd_the_model_tells():
+    shape = (1, 24, 24)
+    rows = make_operator("cs4", shape).double().as_matrix()
+    operator = as_operator(rows, shape, svd=False)
+    x = StationaryGaussian.natural(shape).sample(1, seed=3).float()
+    problem = InverseProblem.simulate(operator, x, 0.2, seed=0)
+    found = estimate_noise(problem.operator, problem.y)
+    assert "rests on that model" in found.doubt
+    assert found.sigma_0 == pytest.approx(0.2, rel=0.25)
 
 
 def test_rounding_is_a_floor_and_jpeg_a_doubt(photo):

@@ -147,6 +147,28 @@ class WrongShape(Denoising):
         return x[..., ::2]
 
 
+class ForgottenValues(Denoising):
+    def __init__(self, image_shape):
+        super().__init__(image_shape)
+        del self.singular_values
+        self._exact.clear()
+
+
+class Typo(Denoising):
+    def Vt(self, x):
+        return self.baiss @ x
+
+
+@pytest.mark.parametrize(("wrong", "word"), [(ForgottenValues, "singular_values"), (Typo, "baiss")])
+def test_check_operator_reports_what_cannot_be_computed(wrong, word):
+    report = check_operator(wrong((3, 8, 8)))
+    assert not report
+    failed = [check for check in report.checks if not check.passed]
+    assert any(f"AttributeError: '{wrong.__name__}' object has no attribute '{word}'" in c.reason for c in failed)
+    assert f"has no attribute '{word}'" in str(report)
+    assert any(check.passed for check in report.checks)
+
+
 @pytest.mark.parametrize("wrong", [WrongForward, WrongBasis, NotLinear, WrongShape])
 def test_check_operator_refuses_what_is_wrong(wrong):
     report = check_operator(wrong((3, 8, 8)))

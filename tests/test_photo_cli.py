@@ -16,12 +16,13 @@ import torch
 from PIL import Image
 from scipy.ndimage import convolve
 
+from command_line import refused, run
 from photo_files import KINDS, SUFFIXES, mutations, png, png16, random_pixels
 from snips import Restoration, restoration
 from snips.cli import problem_options
 from snips.metrics import ssim
 from snips.priors import registry
-from test_cli import QUICK, refused, run, size_and_mode
+from test_cli import QUICK, size_and_mode
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import torch
 from PIL import Image, ImageFont
 
 import snips
+from command_line import refused, run
 from photo_files import random_pixels
 from snips import InverseProblem, make_operator
 from snips.images import load_image
@@ -17,7 +18,7 @@ from snips.photos.photo import as_photo, load_photo
 from snips.posing.noise import estimate_noise
 from snips.report import comparison_grid
 from snips.report.grid import GAP
-from test_cli import QUICK, refused, run
+from test_cli import QUICK
 
 PROFILE = b"\1" * 33  # of an odd length, which the file pads
 

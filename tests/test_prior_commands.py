@@ -10,24 +10,13 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from command_line import refused, run
 from ncsnv2_cases import KINDS, published_file
 from snips.cli import app
 from snips.priors import registry
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.registry import load_prior
 from snips.priors.unet import UNet, UNetConfig, save_unet
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def refused(result) -> str:
-    """Exit code 2 and exactly one line that explains why."""
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.fixture

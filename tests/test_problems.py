@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -43,9 +44,19 @@ def test_parts_of_a_problem():
     problem = InverseProblem.simulate(make_operator("sr2", SHAPE), torch.rand(3, *SHAPE), 0.1, seed=0)
     assert torch.equal(problem[1].y, problem.y[1:2])
     assert problem[-1].first_image == problem[2:].first_image == problem[1:][1:].first_image == 2
-    for nothing in (3, slice(2, 1), slice(0, 3, 2)):
+    for nothing in (slice(2, 1), slice(0, 3, 2)):
         with pytest.raises(ValueError, match="part of a problem"):
             problem[nothing]
+    for image in (3, -4, np.int64(3)):
+        with pytest.raises(IndexError, match="out of range"):
+            problem[image]
+    assert [part.first_image for part in problem] == [0, 1, 2]
+    assert problem[np.int64(-1)].first_image == problem[torch.tensor(2)].first_image == 2
+
+
+def test_a_whole_number_of_any_size_is_a_width_in_pixels():
+    wide = make_operator("deblur_gauss", SHAPE, std=10**30).double().as_matrix()
+    torch.testing.assert_close(wide, make_operator("deblur_uniform", SHAPE).double().as_matrix())
 
 
 def test_streams_never_meet():
@@ -165,6 +176,10 @@ def test_bad_kernels_are_refused(rows, columns, bad, place):
         (lambda: make_operator(["sr2"], SHAPE), "unknown problem"),
         (lambda: make_operator("deblur_gauss", SHAPE, std=-1), "positive"),
         (lambda: make_operator("deblur_kernel", SHAPE), "needs the option kernel"),
+        (lambda: make_operator("deblur_kernel", SHAPE, kernel={}), "the kernel must be an array of numbers"),
+        (lambda: make_operator("deblur_kernel", SHAPE, kernel=[None]), "the kernel must be an array of numbers"),
+        (lambda: make_operator("matrix", SHAPE, matrix={}), "the matrix must be an array of numbers"),
+        (lambda: make_operator("deblur_gauss", SHAPE, std=10**400), "deblur_gauss cannot take std=1000"),
         (lambda: make_operator("deblur_motion", SHAPE, length=0), "length"),
         (lambda: make_operator("sr2", SHAPE, method="nearest"), "unknown method"),
         (lambda: make_operator("deblur_uniform", SHAPE, width="wide"), "whole number"),

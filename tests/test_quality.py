@@ -60,3 +60,13 @@ def test_ssim_of_each_image_of_a_batch():
 def test_ssim_refuses_what_it_cannot_compare(shapes, message):
     with pytest.raises(ValueError, match=message):
         ssim(*(torch.zeros(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("truth", [(1, 1, 8, 8), (8, 8), (4, 3, 8, 9)])
+def test_psnr_refuses_images_of_other_sizes(truth):
+    with pytest.raises(ValueError, match=r"of one size, not \(4, 3, 8, 8\)"):
+        psnr(torch.zeros(4, 3, 8, 8), torch.ones(truth))
+
+
+def test_psnr_of_many_images_with_one_truth():
+    assert psnr(torch.zeros(2, 4, 3, 8, 8), torch.full((3, 8, 8), 0.1)).shape == (2, 4)

@@ -233,6 +233,29 @@ def test_unknown_sampler(result, prior):
         restore(result.problem, prior, sampler="langevni")
 
 
+def test_options_that_a_sampler_does_not_know_are_named_with_those_it_does(result, prior):
+    with pytest.raises(ValueError, match=r"option of the sampler fast 'nffe' .did you mean nfe.*: nfe, .*chunk"):
+        restore(result.problem, prior, nffe=4)
+    with pytest.raises(ValueError, match="option of the sampler langevin 'nfe'"):
+        restore(result.problem, prior, sampler="langevin", nfe=4)
+
+
+def test_a_function_is_told_how_to_become_a_prior(result):
+    with pytest.raises(ValueError, match="a function is no prior: snips.as_prior"):
+        restore(result.problem, lambda x, sigma: x)
+
+
+@pytest.mark.parametrize("options", [{"samples": True}, {"nfe": True}, {"nfe": 8, "chunk": True}])
+def test_truth_values_are_no_numbers(options, result, prior):
+    with pytest.raises(ValueError, match="must be a whole number.*but is True"):
+        restore(result.problem, prior, **options)
+
+
+def test_pictures_that_are_too_large_are_called_so():
+    with pytest.raises(ValueError, match="^the picture has 9000 x 9000 pixels"):
+        restore(np.zeros((9000, 9000), dtype=bool))
+
+
 def test_photos_of_all_kinds_are_measurements():
     values = np.random.default_rng(0).integers(0, 255, (8, 12, 3), dtype=np.uint8)
     options = {"operator": "sr2", "sigma_0": 0.1, "samples": 2, "nfe": 8}

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
+from command_line import refused, run
 from photo_files import random_pixels
 from snips import InverseProblem, Restoration, make_operator
 from snips.priors import StationaryGaussian
@@ -17,7 +18,7 @@ from snips.priors.tiled import MARGIN, SIDES
 from snips.priors.unet import UNet, UNetConfig, save_unet
 from snips.running import costs
 from snips.running.tiling import fitting_side, tiles_for
-from test_cli import QUICK, refused, run
+from test_cli import QUICK
 from test_tiled import Local
 
 
@@ -42,7 +43,7 @@ def photo(tmp_path):
 @pytest.fixture
 def little_memory(monkeypatch):
     """Enough for the run, but not for comfort: images of more than 2,000 pixels are large, and half of it is small."""
-    monkeypatch.setattr(costs, "LARGE", 2000)
+    monkeypatch.setattr(costs, "EXTRAPOLATE_FROM", 2000)
     monkeypatch.setattr(costs, "pixel_bytes", lambda prior, channels: 2**20)
     monkeypatch.setattr(costs, "available_memory", lambda: 2**31)  # 1,024 pixels at once
 

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -80,9 +80,11 @@ class InverseProblem:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, images: int | slice) -> InverseProblem:
+    def __getitem__(self, images: SupportsIndex | slice) -> InverseProblem:
         """One image or some neighbours; they keep their random streams."""
-        images = slice(images, images + 1 or None) if isinstance(images, int) else images
+        if not isinstance(images, slice):
+            first = range(len(self))[images]  # beyond the last an IndexError, which also ends a loop over the images
+            images = slice(first, first + 1)
         start, stop, step = images.indices(len(self))
         if step != 1 or stop <= start:
             raise ValueError(f"a part of a problem must hold one or more neighbours of its {len(self)} images")
@@ -226,7 +228,7 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
     entry, shape = problem_entry(name), checked_image_shape(image_shape)
     try:
         operator = entry(shape, **options)
-    except TypeError as error:  # an option that is not known, or of the wrong type
+    except (TypeError, OverflowError) as error:  # an option that is not known, of the wrong type, or far too large
         given = _shown_options(entry, options)
         raise ValueError(f"{name} cannot take {given[:200]}; its options: {entry.options or 'none'}") from error
     if not isinstance(operator, LinearOperator):

@@ -29,7 +29,7 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, fingerprint_of
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, check_count
+from snips.samplers.base import OnStep, check_count, check_options
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -165,6 +165,7 @@ def restore(
     posed = _posed(problem, operator, sigma_0, value_range)
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
     sampler = sampler_for(sampler, task)
+    check_options(sampler, SAMPLERS[sampler], sampler_options)
     started = time.perf_counter()
     described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
     resume, keep = None, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,8 +36,13 @@ DENSITY = 2.0  # how dense
 CALLS_PER_LEVEL = 2  # for each level but the first, on average
 
 
+def is_whole(value: Any) -> bool:
+    """A whole number; True and False are none, though Python counts with them."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def check_calls(nfe: int) -> None:
-    if not isinstance(nfe, (int, np.integer)):
+    if not is_whole(nfe):
         raise ValueError(f"nfe must be a whole number, but is {nfe!r}")
     if nfe < FEWEST_CALLS:
         raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")

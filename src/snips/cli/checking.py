@@ -17,6 +17,7 @@ from torch import Tensor
 from snips.cli.app import JsonOption, SeedOption, app, out
 from snips.images import example_image, load_image
 from snips.metrics.prior_check import SIGMAS, check_prior
+from snips.posing.measured import read_numbers
 from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
@@ -46,8 +47,8 @@ def check_prior_command(
 
     Example: `snips check-prior my_package.models:denoiser --images photos --value-range=-1,1`
     """
-    levels = tuple(_numbers(sigmas, "--sigmas"))
-    units = None if value_range is None else tuple(_numbers(value_range, "--value-range", 2))
+    levels = read_numbers("--sigmas", sigmas, None, float)
+    units = None if value_range is None else read_numbers("--value-range", value_range, 2, float)
     checked = _prior(prior, {"sigma_scale": sigma_scale, "value_range": units})
     report = check_prior(checked, _images(images), levels, seed)
     if as_json:
@@ -61,7 +62,7 @@ def check_prior_command(
 def _prior(name: str, options: dict[str, Any]) -> Prior:
     module, colon, attribute = name.partition(":")
     if not colon or Path(name).exists():
-        return load_prior(name)
+        return as_prior(load_prior(name), **options)  # which refuses them: it knows its own units
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does: the user's own module beside the photos
     try:
@@ -85,13 +86,3 @@ def _images(folder: Path | None) -> Tensor:
     if any(image.shape != loaded[0].shape for image in loaded):
         raise ValueError(f"the images in {folder} must all have the same size and be all grey or all in colour")
     return torch.cat(loaded)
-
-
-def _numbers(text: str, option: str, count: int | None = None) -> list[float]:
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if not values or (count is not None and len(values) != count):
-        raise ValueError(f"{option} takes {count or 'some'} numbers with commas between, not {text!r}")
-    return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,7 +12,12 @@ from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, PrecisionOption, SeedOption, app, err, out
 from snips.names import unknown_name
+from snips.priors.precision import check_precision
 from snips.samplers.base import StepInfo
+from snips.schedules import check_calls
+
+if TYPE_CHECKING:
+    from snips.experiments import Request
 
 
 @app.command()
@@ -43,15 +48,9 @@ def experiment(
     if name is None:
         _list({key: entry.summary for key, entry in EXPERIMENTS.items()}, as_json)
         return
-    if name not in EXPERIMENTS:
-        raise ValueError(unknown_name("experiment", name, list(EXPERIMENTS)))
     samplers = tuple(dict.fromkeys(sampler or ALL_SAMPLERS))
-    for chosen in samplers:
-        if chosen not in ALL_SAMPLERS:
-            raise ValueError(unknown_name("sampler", chosen, list(ALL_SAMPLERS)))
-    if images is not None and images < 1:
-        raise ValueError(f"--images must be at least 1, but is {images}")
     request = Request(output, data, images, quick, prior, precision, nfe, samplers, seed)
+    _check(name, request)
     with _Bar(quiet=as_json) as bar:
         record = run(name, EXPERIMENTS[name], request, bar.update, force)
     if as_json:
@@ -60,6 +59,25 @@ def experiment(
     out.print((output / name / "result.md").read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
     pictures = "".join(f", {picture}.png" for picture in record["pictures"])
     out.print(f"{output / name}: result.json, result.md{pictures}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _check(name: str, request: Request) -> None:
+    """What was asked for, before anything is read."""
+    from snips.experiments import ALL_SAMPLERS, EXPERIMENTS
+
+    if name not in EXPERIMENTS:
+        raise ValueError(unknown_name("experiment", name, list(EXPERIMENTS)))
+    for chosen in request.samplers:
+        if chosen not in ALL_SAMPLERS:
+            raise ValueError(unknown_name("sampler", chosen, list(ALL_SAMPLERS)))
+    if request.images is not None and request.images < 1:
+        raise ValueError(f"--images must be at least 1, but is {request.images}")
+    if request.nfe is not None:
+        check_calls(request.nfe)
+        if not EXPERIMENTS[name].takes_nfe:
+            takers = [other for other, entry in EXPERIMENTS.items() if entry.takes_nfe]
+            raise ValueError(f"{name} does not take --nfe: leave it out; these do: {', '.join(takers)}")
+    check_precision(request.precision)
 
 
 @app.command()

@@ -51,7 +51,7 @@ from snips.priors.choice import choose_prior, misfit, prior_for
 from snips.priors.precision import with_precision
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
-from snips.restoration import Interrupted, Restoration
+from snips.restoration import Interrupted, Restoration, sampler_for
 from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
@@ -62,7 +62,7 @@ from snips.running.verification import check_samples
 from snips.samplers.base import check_count
 from snips.streams import checked_seed
 
-LARGE = 256 * 256  # pixels; from here on the cost is estimated first
+ESTIMATE_FROM = 256 * 256  # pixels; from here on the cost is estimated first
 
 
 @app.command(name="restore")
@@ -119,13 +119,7 @@ def restore_command(
     if image.parent.resolve() == output.resolve():
         raise ValueError(f"{image} lies in the folder for the results: choose another folder with --out")
     settings = sampler_settings(sampler, nfe, preset, levels)
-    check_count("samples", samples)
-    check_count("chunk", 1 if chunk is None else chunk)
-    if tile is not None:
-        check_sides(tile)
-    checked_seed(seed)
-    if verify:
-        check_samples(samples)
+    _check_numbers(samples, chunk, tile, seed, verify)
     options = read_options(option, mask, kernel, factor, matrix)
     posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
     image_shape = posed.problem.operator.image_shape
@@ -141,12 +135,7 @@ def restore_command(
         return
     _tell(posed, as_json)
     _tell_cost(run, as_json)
-    try:
-        result, code = run.sample(quiet=as_json), 0
-    except Interrupted as stop:
-        result, code = run.kept(stop), 130
-    if verify and not code:
-        result, code = run.verified(result, quiet=as_json)
+    result, code = _sampled(run, verify, quiet=as_json)
     with uninterrupted():
         result.save(output, force=force)
         if checkpoint is not None:
@@ -154,6 +143,26 @@ def restore_command(
     _report(result, output, as_json)
     if code:
         raise typer.Exit(code)
+
+
+def _check_numbers(samples: int, chunk: int | None, tile: int | None, seed: int, verify: bool) -> None:
+    """Before a file is read."""
+    check_count("samples", samples)
+    check_count("chunk", 1 if chunk is None else chunk)
+    if tile is not None:
+        check_sides(tile)
+    checked_seed(seed)
+    if verify:
+        check_samples(samples)
+
+
+def _sampled(run: RestoreRun, verify: bool, quiet: bool) -> tuple[Restoration, int]:
+    """The result, or what was finished when Ctrl-C came, and the exit code."""
+    try:
+        result = run.sample(quiet)
+    except Interrupted as stop:
+        return run.kept(stop), 130
+    return run.verified(result, quiet) if verify else (result, 0)
 
 
 def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> Prior:
@@ -171,7 +180,7 @@ def _tiles(problem: InverseProblem, prior: Prior, side: int | None, device: torc
     """Where the main memory does not hold one call on the whole image, or where they are asked for."""
     channels, height, width = problem.operator.image_shape
     limit = None
-    if device.type == "cpu" and height * width > costs.LARGE and not hasattr(prior, "image_shape"):
+    if device.type == "cpu" and height * width > costs.EXTRAPOLATE_FROM and not hasattr(prior, "image_shape"):
         limit = costs.untiled_pixels(prior, channels)
     tiles = tiles_for(problem, prior, side, limit)
     if tiles is not None:
@@ -193,13 +202,13 @@ def _tell(posed: PhotoProblem, quiet: bool) -> None:
 def _tell_cost(run: RestoreRun, quiet: bool) -> None:
     """One line before a long run; what does not fit into memory is refused."""
     _, height, width = run.posed.problem.operator.image_shape
-    if height * width < LARGE or run.device.type != "cpu":
+    if height * width < ESTIMATE_FROM or run.device.type != "cpu":
         return
-    chunk = run.settings["chunk"]
-    cost = costs.estimate_cost(run.posed.problem, run.prior, run.sampler, run.calls, run.samples, chunk)
-    if cost is not None:
-        note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
-        costs.check_cost(cost, chunk)
+    problem, chunk = run.posed.problem, run.settings["chunk"]
+    sampler = sampler_for(run.sampler, problem)
+    cost = costs.estimate_cost(problem, run.prior, sampler, run.calls, run.samples, chunk)
+    note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
+    costs.check_cost(cost, chunk)
 
 
 def _report(result: Restoration, folder: Path, as_json: bool) -> None:

@@ -83,3 +83,4 @@ class Experiment:
     summary: str
     prepare: Callable[[Request], Study]
     describe: Callable[[dict[str, Any]], str]  # results -> Markdown
+    takes_nfe: bool = False  # the others have no `fast` sampler, or compare numbers of calls of their own

@@ -121,6 +121,6 @@ def describe(results: dict[str, Any]) -> str:
     return setting(results) + table(columns, rows)
 
 
-CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe)
-LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe)
-STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe)
+CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe, takes_nfe=True)
+LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe, takes_nfe=True)
+STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe, takes_nfe=True)

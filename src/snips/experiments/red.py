@@ -133,4 +133,6 @@ def describe(results: dict[str, Any]) -> str:
     return setting(results) + note + ".\n\n" + table(columns, rows)
 
 
-RED_COMPARISON = Experiment("Deblurring by RED with the same denoiser: PSNR and LPIPS", prepare, describe)
+RED_COMPARISON = Experiment(
+    "Deblurring by RED with the same denoiser: PSNR and LPIPS", prepare, describe, takes_nfe=True
+)

@@ -15,7 +15,8 @@ from snips.experiments.base import Measured, Part, Request
 from snips.experiments.published import CELEBA_SAMPLES
 from snips.metrics.calibration import coverage, widest_level
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
-from snips.priors import Prior, StationaryGaussian, load_prior
+from snips.priors import Prior
+from snips.priors.choice import prior_for
 from snips.priors.precision import with_precision
 from snips.problems import InverseProblem, make_operator
 from snips.restoration import Restoration, restore
@@ -43,7 +44,7 @@ class Sampling:
             sampler,
             request.choose(samples, QUICK_SAMPLES),
             request.seed,
-            request.nfe or request.choose(100, QUICK_NFE),
+            request.choose(100, QUICK_NFE) if request.nfe is None else request.nfe,
             QUICK_LANGEVIN if request.quick else PRESETS[preset],
         )
 
@@ -68,11 +69,9 @@ class Sampling:
 
 
 def experiment_prior(request: Request, usual: str, images: Tensor) -> Prior:
-    """The prior of an experiment, another where the user named one; `gaussian` is that of `snips restore`."""
-    name = request.prior or usual
-    if name == "gaussian":
-        return StationaryGaussian.natural((images.shape[1], images.shape[2], images.shape[3]))
-    return with_precision(load_prior(name), request.precision)
+    """The prior of an experiment, or another that the user named, as `snips restore` understands it."""
+    image_shape = (images.shape[1], images.shape[2], images.shape[3])
+    return with_precision(prior_for(request.prior or usual, image_shape), request.precision)
 
 
 def prior_identity(prior: Prior) -> dict[str, str]:

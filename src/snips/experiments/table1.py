@@ -121,4 +121,4 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [*cells, f"{row['seconds']:.1f}"]
 
 
-TABLE1 = Experiment("Table 1: PSNR on CelebA, both samplers, beside the paper's", prepare, describe)
+TABLE1 = Experiment("Table 1: PSNR on CelebA, both samplers, beside the paper's", prepare, describe, takes_nfe=True)

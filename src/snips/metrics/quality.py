@@ -12,6 +12,10 @@ LUMINANCE_FLOOR, CONTRAST_FLOOR = 0.01**2, 0.03**2  # what keeps SSIM's two frac
 
 def psnr(image: Tensor, truth: Tensor) -> Tensor:
     """Peak signal-to-noise ratio in dB over the last three axes, (..., C, H, W) -> (...); both clamped to [0, 1]."""
+    if image.shape[-3:] != truth.shape[-3:] or image.ndim < 3:
+        raise ValueError(
+            f"PSNR compares images (..., C, H, W) of one size, not {tuple(image.shape)} and {tuple(truth.shape)}"
+        )
     error = (image.clamp(0, 1) - truth.clamp(0, 1)).square().mean((-3, -2, -1))
     return -10 * error.log10()
 

@@ -119,11 +119,11 @@ def _following(method: Callable[[LinearOperator, Tensor], Tensor]) -> Callable[[
     return follow_then_call
 
 
-def numbers_of(value: Any, what: str) -> Tensor:
+def numbers_of(value: Any, what: str, dtype: torch.dtype | None = None) -> Tensor:
     """A tensor, array or nested list as a tensor, or a clear error."""
     try:
-        return torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+        return torch.as_tensor(value, dtype=dtype)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{what} must be an array of numbers, not {str(value)[:60]!r}") from error
 
 

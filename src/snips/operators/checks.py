@@ -19,6 +19,7 @@ class Check:
     name: str
     error: float  # relative
     passed: bool
+    reason: str = ""  # why it could not be computed
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class OperatorReport:
         return self.ok
 
     def __str__(self) -> str:
-        rows = [f"  {'ok  ' if c.passed else 'FAIL'} {c.name:<42} {c.error:.1e}" for c in self.checks]
+        rows = [
+            f"  {'ok  ' if c.passed else 'FAIL'} {c.name:<42} {c.error:.1e} {c.reason}".rstrip() for c in self.checks
+        ]
         return "\n".join([f"{self.operator} (tolerance {self.tolerance:.0e})", *rows])
 
 
@@ -47,25 +50,31 @@ def check_operator(operator: LinearOperator, seed: int = 0, batch: int = 2) -> O
     An operator whose `forward` is wrong but whose SVD is consistent fails the first check, because `forward` does
     not use the SVD. The tolerance is 1000 machine epsilons, relative.
     """
-    s = operator.like
+    like = _like(operator)
     random = torch.Generator().manual_seed(seed)
-    x = torch.randn(batch, *operator.image_shape, generator=random, dtype=s.dtype).to(s.device)
-    y = torch.randn(batch, *operator.measurement_shape, generator=random, dtype=s.dtype).to(s.device)
-    tolerance = 1000 * torch.finfo(s.dtype).eps
+    x = torch.randn(batch, *operator.image_shape, generator=random, dtype=like.dtype).to(like.device)
+    y = torch.randn(batch, *operator.measurement_shape, generator=random, dtype=like.dtype).to(like.device)
+    tolerance = 1000 * torch.finfo(like.dtype).eps
     checks = []
     wanted = {**STRUCTURE, **IDENTITIES}
     for name, measure in ({key: wanted[key] for key in WITHOUT_SVD} if not operator.has_svd else wanted).items():
-        error = _attempt(measure, operator, x, y)
-        checks.append(Check(name, error, error <= tolerance))
+        error, reason = _attempt(measure, operator, x, y)
+        checks.append(Check(name, error, error <= tolerance, reason))
     return OperatorReport(repr(operator), tolerance, tuple(checks))
 
 
-def _attempt(measure: Measure, operator: LinearOperator, x: Tensor, y: Tensor) -> float:
-    """The error of one check; infinite where it cannot even be computed, for example because shapes do not fit."""
+def _like(operator: LinearOperator) -> Tensor:
+    """A tensor of its precision and device; where the singular values were forgotten, the checks will tell."""
+    found = getattr(operator, "like", None)
+    return found if isinstance(found, Tensor) and found.is_floating_point() else torch.zeros(())
+
+
+def _attempt(measure: Measure, operator: LinearOperator, x: Tensor, y: Tensor) -> tuple[float, str]:
+    """The error of one check; infinite, with the reason, where it cannot be computed: wrong shapes, a typo."""
     try:
-        return float(measure(operator, x, y))
-    except (RuntimeError, IndexError, TypeError):
-        return math.inf
+        return float(measure(operator, x, y)), ""
+    except Exception as error:  # whatever somebody's first version of an operator does
+        return math.inf, " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _holds(fact: bool) -> float:

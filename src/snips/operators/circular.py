@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from snips.operators.base import LinearOperator, checked_image_shape, numerical_rank_cut
+from snips.operators.base import LinearOperator, checked_image_shape, numbers_of, numerical_rank_cut
 from snips.operators.kernels import checked_kernel
 
 
@@ -27,7 +27,7 @@ class CircularBlur(LinearOperator):
     def __init__(self, image_shape: tuple[int, ...], kernel: Tensor) -> None:
         channels, height, width = image_shape = checked_image_shape(image_shape)
         super().__init__(image_shape, image_shape)
-        kernel = torch.as_tensor(kernel)
+        kernel = numbers_of(kernel, "the kernel")
         kernel = checked_kernel(kernel, ndim=3) if kernel.ndim == 3 else checked_kernel(kernel, ndim=2)[None]
         if len(kernel) not in (1, channels):
             raise ValueError(f"there are {len(kernel)} kernels for {channels} channels: give one, or one for each")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from snips.operators.base import LinearOperator
 from snips.operators.circular import CircularBlur, convolved
-from snips.operators.combined import InBasisOf, RowScaled, Stacked
+from snips.operators.combined import InBasisOf, RowScaled, Stacked, recorded_of_all
 from snips.operators.computed import Foreign
 from snips.operators.decompose import decompose
 from snips.operators.linear_map import LinearMap
@@ -35,7 +35,7 @@ def compose(outer: LinearOperator, inner: LinearOperator, **options: Any) -> Lin
         if (operator := rule(outer, inner)) is not None:
             if operator.how == LinearOperator.how:  # an SVD that was computed stays one, beside the identity
                 operator.how += ": " + " after ".join(type(part).__name__ for part in (outer, inner))
-            return operator
+            return operator if operator.recorded is not None else _marked(operator, outer.recorded)
 
     def forward(x: Tensor) -> Tensor:
         return outer.forward(inner.forward(x))
@@ -43,8 +43,9 @@ def compose(outer: LinearOperator, inner: LinearOperator, **options: Any) -> Lin
     def adjoint(y: Tensor) -> Tensor:
         return inner.adjoint(outer.adjoint(y))
 
-    H = LinearMap(inner.image_shape, outer.measurement_shape, forward, adjoint, _precision(outer, inner))
-    return decompose(H, inner.image_shape, name="the composition", **options)
+    shapes = inner.image_shape, outer.measurement_shape
+    H = LinearMap(*shapes, forward, adjoint, _precision(outer, inner), outer.measured_channels)
+    return _marked(decompose(H, inner.image_shape, name="the composition", **options), outer.recorded)
 
 
 def stack(*operators: LinearOperator, **options: Any) -> LinearOperator:
@@ -69,7 +70,8 @@ def stack(*operators: LinearOperator, **options: Any) -> LinearOperator:
         return torch.stack(images).sum(0)
 
     H = LinearMap(operators[0].image_shape, (sum(sizes),), forward, adjoint, _precision(*operators))
-    return decompose(H, operators[0].image_shape, name="the stack", **options)
+    whole = decompose(H, operators[0].image_shape, name="the stack", **options)
+    return _marked(whole, recorded_of_all(operators))
 
 
 def scale_rows(operator: LinearOperator, weights: Tensor, **options: Any) -> LinearOperator:
@@ -87,8 +89,10 @@ def scale_rows(operator: LinearOperator, weights: Tensor, **options: Any) -> Lin
     def adjoint(y: Tensor) -> Tensor:
         return operator.adjoint(weights.to(y) * y)
 
-    H = LinearMap(operator.image_shape, operator.measurement_shape, forward, adjoint, _precision(operator))
-    return decompose(H, operator.image_shape, name="the operator with scaled rows", **options)
+    shapes = operator.image_shape, operator.measurement_shape
+    H = LinearMap(*shapes, forward, adjoint, _precision(operator), operator.measured_channels)
+    scaled = decompose(H, operator.image_shape, name="the operator with scaled rows", **options)
+    return _marked(scaled, operator.recorded)
 
 
 def in_one_basis(operators: tuple[LinearOperator, ...]) -> list[LinearOperator] | None:
@@ -127,6 +131,12 @@ def _gains(operator: LinearOperator, weights: Tensor) -> Tensor | None:
         return None
     y_bar = operator.Ut(y)
     return gains[0] if _close(operator.U(gains * y_bar), weights * operator.U(y_bar)) else None
+
+
+def _marked(operator: LinearOperator, recorded: Tensor | None) -> LinearOperator:
+    """Which entries of y are measured: the last operator alone decides, as its y is the one that is seen."""
+    operator.recorded = recorded
+    return operator
 
 
 def _close(a: Tensor, b: Tensor) -> bool:

@@ -31,7 +31,7 @@ class Stacked(LinearOperator):
             self.register_exact(f"share_{i}", s * reciprocal(total))
         computed = [part.how for part in parts if not part.how.startswith(LinearOperator.how)]
         self.how = "; ".join([f"{LinearOperator.how}: one basis for all parts", *dict.fromkeys(computed)])
-        self.recorded = _recorded(parts)
+        self.recorded = recorded_of_all(parts)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.join([part(x) for part in self._parts()])
@@ -103,7 +103,8 @@ class InBasisOf(SameBasis):
         return self.operator.V(y_bar)
 
 
-def _recorded(parts: Sequence[LinearOperator]) -> Tensor | None:
+def recorded_of_all(parts: Sequence[LinearOperator]) -> Tensor | None:
+    """Which entries of the joined list are measured; None = all."""
     if all(part.recorded is None for part in parts):
         return None
     whole = [torch.ones(p.measurement_shape, dtype=torch.bool) if p.recorded is None else p.recorded for p in parts]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
-from snips.operators.base import LinearOperator, check_memory, checked_image_shape
+from snips.operators.base import LinearOperator, check_memory, checked_image_shape, numbers_of
 from snips.operators.separable import aligned_svd
 
 STRUCTURED = (
@@ -35,7 +34,7 @@ class Dense(LinearOperator):
         self, matrix: Tensor, image_shape: tuple[int, ...], svd: tuple[Tensor, Tensor, Tensor] | None = None
     ) -> None:
         channels, height, width = image_shape = checked_image_shape(image_shape)
-        matrix = torch.as_tensor(matrix)
+        matrix = numbers_of(matrix, "the matrix")
         if matrix.ndim != 2 or matrix.is_complex():
             raise ValueError(f"expected a real (M, N) matrix, got {matrix.dtype} of shape {tuple(matrix.shape)}")
         m, n = matrix.shape

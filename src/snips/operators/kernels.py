@@ -27,7 +27,7 @@ def gaussian(std: float = 10.0, width: int = 5) -> Tensor:
         raise ValueError(f"the standard deviation of a Gaussian blur must be positive, but is {std}")
     _check_width(width)
     offsets = torch.arange(width, dtype=torch.float64) - (width - 1) / 2
-    weights = torch.exp(-0.5 * (offsets / std) ** 2)
+    weights = torch.exp(-0.5 * (offsets / float(std)) ** 2)  # an int may be too large for torch
     return weights / weights.sum()
 
 

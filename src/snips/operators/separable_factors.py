@@ -11,10 +11,10 @@ from snips.operators.reshaped import Reshaped
 from snips.operators.separable import AXES, Separable
 from snips.operators.subsampled import Inpainting
 
-Factors = tuple[Tensor, Tensor, Tensor]  # A_C, A_H, A_W in float64
+AxisMatrices = tuple[Tensor, Tensor, Tensor]  # A_C, A_H, A_W in float64
 
 
-def separable_factors(operator: LinearOperator) -> Factors | None:
+def separable_factors(operator: LinearOperator) -> AxisMatrices | None:
     """A_C, A_H and A_W with H = A_C (x) A_H (x) A_W, or None where H mixes the axes."""
     for kind, factors in KINDS.items():
         if isinstance(operator, kind):
@@ -22,14 +22,14 @@ def separable_factors(operator: LinearOperator) -> Factors | None:
     return None
 
 
-def _of_separable(operator: Separable) -> Factors:
+def _of_separable(operator: Separable) -> AxisMatrices:
     sizes = operator.image_shape
     matrices = [operator._exact.get(f"{axis}_A") for axis in AXES]
     eyes = [torch.eye(n, dtype=torch.float64) if a is None else a for a, n in zip(matrices, sizes, strict=True)]
     return eyes[0], eyes[1], eyes[2]
 
 
-def _of_inpainting(operator: Inpainting) -> Factors | None:
+def _of_inpainting(operator: Inpainting) -> AxisMatrices | None:
     """Rows and columns are chosen where the seen pixels are whole rows crossed with whole columns."""
     mask = operator.exact_singular_values.expand(operator.image_shape)
     parts = _outer_parts(mask)
@@ -39,12 +39,12 @@ def _of_inpainting(operator: Inpainting) -> Factors | None:
     return channel, row, column
 
 
-def _of_mask(operator: MaskedTransform) -> Factors | None:
+def _of_mask(operator: MaskedTransform) -> AxisMatrices | None:
     parts = _outer_parts(operator._exact["weights"]) if operator.transform == "identity" else None
     return None if parts is None else (torch.diag(parts[0]), torch.diag(parts[1]), torch.diag(parts[2]))
 
 
-def _outer_parts(weights: Tensor) -> Factors | None:
+def _outer_parts(weights: Tensor) -> AxisMatrices | None:
     """Three vectors whose outer product the weights (C, H, W) are, or None."""
     if not weights.any():
         return None
@@ -55,7 +55,7 @@ def _outer_parts(weights: Tensor) -> Factors | None:
     return (channel, row, column) if torch.allclose(product, weights, rtol=1e-12, atol=0) else None
 
 
-def _of_reshaped(operator: Reshaped) -> Factors | None:
+def _of_reshaped(operator: Reshaped) -> AxisMatrices | None:
     return separable_factors(operator.operator)
 
 

@@ -1,4 +1,4 @@
-"""Image files to arrays (1, H, W, C) of their own integers, through Pillow; anything doubtful is refused."""
+"""Image files to arrays (1, H, W, C) of their own integers, by Pillow or tifffile; anything doubtful is refused."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ class _Refused(ValueError):
     """A file that is whole, but not what is asked for."""
 
 
-def check_size(width: int, height: int) -> None:
+def check_size(width: int, height: int, subject: str = "") -> None:
+    """Of a file, whose path will be put in front, or of what `subject` says."""
     if width * height > MAX_PIXELS:
-        raise _Refused(f"has {width} x {height} pixels; at most {MAX_PIXELS:,} are read: crop it first")
+        raise _Refused(f"{subject}has {width} x {height} pixels; at most {MAX_PIXELS:,} are read: crop it first")
 
 
 def _check(image: Image.Image) -> None:

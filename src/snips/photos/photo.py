@@ -15,6 +15,7 @@ from snips.buffers import in_own_memory
 from snips.photos import arrays, decoding
 
 LOWEST, HIGHEST = -2.0, 3.0  # numbers in [0, 1] with a lot of noise still lie within; others have another scale
+NARROWEST = 1e-20  # from black to white; numbers divided by less leave the range of float32
 FULL_SCALE = {"bool": 1, "uint8": 255, "uint16": 65535}  # the integers that have an obvious white
 
 ValueRange = tuple[float, float]  # what is black, what is white
@@ -27,7 +28,7 @@ class Photo:
     pixels: Tensor  # (B, C, H, W); B = 1 for a file; C = 1 grey, C = 3 colour, others for arrays
     alpha: Tensor | None = None  # (B, 1, H, W) in [0, 1]
     step: float = 0.0  # between neighbouring values: 1 / 255 for 8 bits, 0 for floating point
-    lossy: bool = False  # a JPEG: its noise was compressed with it
+    lossy: bool = False  # a JPEG or lossy WebP: its noise was compressed with it
     notes: tuple[str, ...] = ()  # for people: what was done to the values
 
 
@@ -105,7 +106,7 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
         values = np.moveaxis(values, 1, -1)
     else:
         raise ValueError(f"an array of shape {shape} is no image: expected (H, W), (H, W, C), (C, H, W), (B, C, H, W)")
-    decoding.check_size(values.shape[2], values.shape[1])
+    decoding.check_size(values.shape[2], values.shape[1], "the picture ")
     has_alpha = values.shape[-1] == 4 and not channels_first  # a tensor's channels are data
     return _from_values(values, decoding.Origin(alpha=has_alpha, notes=notes), value_range)
 
@@ -154,6 +155,11 @@ def range_advice(low: float, high: float) -> str:
 def checked_range(black: float, white: float) -> ValueRange:
     if not (np.isfinite([black, white]).all() and black != white):
         raise ValueError(f"the range needs two different numbers, black and white, not {black} and {white}")
+    if abs(white - black) < NARROWEST or max(abs(black), abs(white)) > 1 / NARROWEST:
+        raise ValueError(
+            f"the range from {black} to {white} is beyond what pixels can hold: black and white may lie "
+            f"{NARROWEST:g} apart at least, and {1 / NARROWEST:g} from 0 at most"
+        )
     return float(black), float(white)
 
 

@@ -82,14 +82,14 @@ def problem_name(given: str | None, options: dict[str, Any]) -> str:
     return given or (implied[0] if implied else DEFAULT_PROBLEM)
 
 
-def read_numbers(option: str, text: str, count: int, kind: type) -> tuple[Any, ...]:
-    """A list such as 3,64,64."""
+def read_numbers(option: str, text: str, count: int | None, kind: type) -> tuple[Any, ...]:
+    """A list such as 3,64,64; of any length where there is no count."""
     try:
         numbers = tuple(kind(part) for part in text.split(","))
     except ValueError:
         numbers = ()
-    if len(numbers) != count:
-        raise ValueError(f"{option} takes {count} numbers with commas between them, not {text!r}")
+    if not numbers or len(numbers) != (count or len(numbers)):
+        raise ValueError(f"{option} takes {count or 'some'} numbers with commas between them, not {text!r}")
     return numbers
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from snips.buffers import in_own_memory
@@ -24,23 +25,30 @@ def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -
     """Write y: .npz keeps everything exactly; any other ending is written as an 8-bit picture."""
     if path.exists() and not force:
         raise ValueError(f"{path} exists already: choose another name, or overwrite it with --force")
+    exact = path.suffix.lower() == ".npz"
+    if not exact:
+        _check_picture(problem, path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix != ".npz":
-        _save_picture(problem, path)
+    if not exact:
+        with new_file(path) as work:
+            to_picture(problem.y[0]).save(work)
         return
     tensors, recipe = storage.recipe_to_json(problem.operator)
     description = json.dumps({"operator": recipe, "sigma_0": problem.sigma_0})
     arrays: dict[str, Any] = {name: value.cpu().numpy() for name, value in tensors.items()}
-    with new_file(path) as work:
-        np.savez_compressed(work, y=problem.y.cpu().numpy(), description=np.array(description), **arrays)
+    with new_file(path) as work, open(work, "wb") as file:  # a name alone would get another .npz after .NPZ
+        np.savez_compressed(file, y=problem.y.cpu().numpy(), description=np.array(description), **arrays)
 
 
-def _save_picture(problem: InverseProblem, path: Path) -> None:
+def _check_picture(problem: InverseProblem, path: Path) -> None:
+    if Image.registered_extensions().get(path.suffix.lower()) not in Image.SAVE:
+        raise ValueError(
+            f"the ending of {path} does not say what to write: .npz keeps the measurement exactly, "
+            ".png, .tif, .jpg or .webp are pictures"
+        )
     if not is_picture(problem.operator):
         shape = problem.operator.measurement_shape
         raise ValueError(f"a measurement of shape {shape} is not a picture: give --out a name that ends in .npz")
-    with new_file(path) as work:
-        to_picture(problem.y[0]).save(work)
 
 
 def load_measurement(path: Path, build: Build = make_operator) -> InverseProblem:
@@ -73,6 +81,8 @@ def load_array(path: Path) -> Tensor:
     array = load_npy(path)
     if array.dtype.kind not in "buif" or not np.isfinite(array).all():
         raise ValueError(f"{path} must hold real and finite numbers")
+    if array.size == 0:
+        raise ValueError(f"{path} is empty: its shape is {array.shape}")
     return in_own_memory(torch.from_numpy(array.astype(np.float64)))
 
 

@@ -61,6 +61,8 @@ def estimate_noise(operator: LinearOperator, y: Tensor, *, step: float = 0.0, lo
 
 def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     """|y - U U^T y|^2 over what white noise of level 1 leaves there: no model of the image is needed."""
+    if not operator.has_svd:
+        return None
     random = torch.Generator().manual_seed(0)
     probe = torch.randn(4, *y.shape[1:], generator=random, dtype=torch.float64).to(y)
     outside, noise = (v - operator.U(operator.Ut(v)) for v in (y, probe))

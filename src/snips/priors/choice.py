@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import NamedTuple
 
 from snips.priors.base import Prior
@@ -31,12 +32,14 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
     return Choice(GAUSSIAN, f"a plain model of photographs: smooth results, few details{missing}")
 
 
-def prior_for(name: str, image_shape: tuple[int, int, int]) -> Prior:
+def prior_for(name: str | PathLike[str], image_shape: tuple[int, int, int]) -> Prior:
     """`gaussian`, a bundled prior, or a file, checked against the images it shall be used for."""
     if name == GAUSSIAN:
         prior = StationaryGaussian.natural(image_shape)
         prior.name = GAUSSIAN
         return prior
+    if not isinstance(name, (str, PathLike)):
+        raise ValueError(f"a {type(name).__name__} is no prior: snips.as_prior makes one of a denoiser or a network")
     prior = load_prior(name)
     if isinstance(prior, UNet) and image_shape[0] not in prior.config.channels:
         known = " or ".join(map(str, prior.config.channels))

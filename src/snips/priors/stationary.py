@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from snips.buffers import ExactBuffers
-from snips.operators.base import check_memory
+from snips.operators.base import check_memory, numbers_of
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
 from snips.priors.base import Prior, check_images, per_image
 from snips.solvers import conjugate_gradients
@@ -30,7 +30,7 @@ class StationaryGaussian(ExactBuffers, Prior):
         channel_covariance: K, (C, C); independent channels by default.
     """
 
-    mean_image: Tensor  # (C, 1, 1)
+    mean_image: Tensor  # (1, 1, 1), (C, 1, 1) or (C, H, W)
     variances: Tensor  # (C, H, W), in the Fourier basis and the eigenbasis of K
     rotation: Tensor  # (C, C), columns are the eigenvectors of K
 
@@ -42,25 +42,16 @@ class StationaryGaussian(ExactBuffers, Prior):
         channel_covariance: Tensor | None = None,
     ) -> None:
         super().__init__()
-        power = torch.as_tensor(power_spectrum).to(torch.float64)
+        power = numbers_of(power_spectrum, "the power spectrum", torch.float64)
         if power.ndim != 2 or not torch.isfinite(power).all() or (power < 0).any():
             raise ValueError("the power spectrum must be a finite (H, W) array without negative entries")
         mirrored = power.flip(0, 1).roll((1, 1), (0, 1))
         if not torch.allclose(power, mirrored, rtol=1e-6):
             raise ValueError("the power spectrum of a real image is even: P(k) = P(-k)")
-        if channels < 1 or (channel_covariance is not None and tuple(channel_covariance.shape) != (channels, channels)):
-            raise ValueError(f"{channels} channels need a (channels, channels) covariance")
-        K = torch.eye(channels) if channel_covariance is None else torch.as_tensor(channel_covariance)
-        eigenvalues, rotation = torch.linalg.eigh(K.to(torch.float64))
+        K = _checked_colours(channel_covariance, channels)
+        eigenvalues, rotation = torch.linalg.eigh(K)
         self.image_shape = (channels, *power.shape)
-        centre = torch.as_tensor(mean, dtype=torch.float64)
-        centre = centre if centre.ndim == 3 else centre.flatten()[:, None, None]
-        if (
-            not torch.isfinite(centre).all()
-            or torch.broadcast_shapes(centre.shape, self.image_shape) != self.image_shape
-        ):
-            raise ValueError("the mean must be a finite number, one for each channel, or an image (C, H, W)")
-        self.register_exact("mean_image", centre)
+        self.register_exact("mean_image", _checked_mean(mean, self.image_shape))
         self.register_exact("variances", eigenvalues.clamp(min=0)[:, None, None] * power)
         self.register_exact("rotation", rotation)
 
@@ -98,6 +89,8 @@ class StationaryGaussian(ExactBuffers, Prior):
     def as_gaussian(self) -> Gaussian:
         """The same prior with a dense covariance, for small images."""
         n = math.prod(self.image_shape)
+        advice = "use a smaller image; a posterior with sigma_0 > 0 needs no matrix"
+        check_memory(8 * 8 * n * n, f"the dense covariance of {n} values", advice)
         exact = copy.deepcopy(self).cpu().double()
         columns = torch.eye(n, dtype=torch.float64).reshape(n, *self.image_shape)
         return Gaussian(exact.mean.flatten(), exact.apply_covariance(columns).reshape(n, n), self.image_shape)
@@ -114,6 +107,26 @@ class StationaryGaussian(ExactBuffers, Prior):
         rotated = torch.einsum("cd,bchw->bdhw", self.rotation, x)
         filtered = torch.fft.ifft2(torch.fft.fft2(rotated) * gain).real
         return torch.einsum("cd,bdhw->bchw", self.rotation, filtered)
+
+
+def _checked_colours(covariance: Tensor | None, channels: int) -> Tensor:
+    """K in float64, (C, C)."""
+    if covariance is None and channels >= 1:
+        return torch.eye(channels, dtype=torch.float64)
+    K = numbers_of(covariance, "the covariance of the channels", torch.float64)
+    if tuple(K.shape) != (channels, channels) or not K.numel() or not torch.isfinite(K).all():
+        raise ValueError(f"{channels} channels need a finite covariance of shape (channels, channels)")
+    return K
+
+
+def _checked_mean(mean: float | Tensor, image_shape: tuple[int, ...]) -> Tensor:
+    """In float64, with three axes that broadcast to the image's."""
+    centre = numbers_of(mean, "the mean", torch.float64)
+    centre = centre if centre.ndim == 3 else centre.flatten()[:, None, None]
+    fits = all(n in (1, whole) for n, whole in zip(centre.shape, image_shape, strict=True))
+    if not (fits and torch.isfinite(centre).all()):
+        raise ValueError("the mean must be a finite number, one for each channel, or an image (C, H, W)")
+    return centre
 
 
 class SolvedPosterior:

@@ -19,7 +19,7 @@ from snips.restoration import SAMPLERS
 from snips.schedules import FEWEST_CALLS
 
 CROP = 256  # pixels of the side of a crop, from which the memory of a larger image is extrapolated
-LARGE = 512 * 512  # pixels, from which on it is
+EXTRAPOLATE_FROM = 512 * 512  # pixels; from here on it is
 CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
 PIXEL_BYTES = 4096  # of memory for each pixel of a chain under way, above what benchmarks/scaling.py measures
 # For each sampler the options of its shortest run, and how many calls that makes.
@@ -61,12 +61,8 @@ def chosen_chunk(image_shape: tuple[int, int, int], pixels: int) -> int:
     return max(1, pixels // (image_shape[1] * image_shape[2]))
 
 
-def estimate_cost(
-    problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int
-) -> Cost | None:
-    """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest; None without a trial."""
-    if sampler not in TRIALS:
-        return None
+def estimate_cost(problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int) -> Cost:
+    """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest."""
     options, trial_calls = TRIALS[sampler]
     _check_crop(problem, prior)
     with peak_memory() as memory:
@@ -97,7 +93,7 @@ def _check_crop(problem: InverseProblem, prior: Prior) -> None:
     In tiles it needs no more than one of them.
     """
     channels, height, width = problem.operator.image_shape
-    if height * width > LARGE and not hasattr(prior, "image_shape") and not isinstance(prior, TiledPrior):
+    if height * width > EXTRAPOLATE_FROM and not hasattr(prior, "image_shape") and not isinstance(prior, TiledPrior):
         check_cost(Cost(0, height * width * pixel_bytes(prior, channels)), chunk=1)
 
 

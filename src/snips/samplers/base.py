@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from snips.names import unknown_name
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
+from snips.schedules import is_whole
 from snips.streams import Chain, Streams
 
 
@@ -48,6 +51,7 @@ class StepInfo:
 
 
 OnStep = Callable[[StepInfo], None]
+SHARED = ("problem", "prior", "samples", "seed", "on_step", "resume")  # arguments that `restore` gives to all samplers
 Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
 Steps = Callable[[Sequence[Chain], Stored | None], Iterator[StepInfo]]
 
@@ -91,8 +95,19 @@ def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep
 
 
 def check_count(name: str, value: int) -> None:
-    if not isinstance(value, (int, np.integer)) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
+
+
+def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[str, Any]) -> None:
+    """Refuse what a sampler does not take, and say what it does."""
+    parameters = inspect.signature(sampler).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    known = [option for option in parameters if option not in SHARED]
+    for option in options:
+        if option not in known:
+            raise ValueError(unknown_name(f"option of the sampler {name}", option, known))
 
 
 def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:

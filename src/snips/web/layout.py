@@ -12,7 +12,7 @@ from snips.problems import PROBLEMS
 from snips.web import views
 from snips.web.examples import EXAMPLES, FIRST_EXAMPLE
 from snips.web.limits import Limits
-from snips.web.task import AUTOMATIC, FEWEST_CALLS, prior_names, problems
+from snips.web.task import AUTOMATIC, FEWEST_OFFERED, prior_names, problems
 
 SIMULATE, DEGRADED = "Clean: degrade it first, then restore it", "Already degraded: restore it"
 SAMPLES, CALLS = 8, 40  # for a face of 64 x 64 about 10 s of one core
@@ -59,7 +59,7 @@ class Layout:
         with gr.Row():
             wide: dict[str, Any] = {"step": 1, "min_width": 180, "buttons": []}  # one above the other on a phone
             self.samples = gr.Slider(1, limits.samples, SAMPLES, label="Samples", elem_id="samples", **wide)
-            self.calls = gr.Slider(FEWEST_CALLS, limits.calls, CALLS, label="Denoiser calls", elem_id="calls", **wide)
+            self.calls = gr.Slider(FEWEST_OFFERED, limits.calls, CALLS, label="Denoiser calls", elem_id="calls", **wide)
         with gr.Accordion("More", open=False):
             about_prior = "automatic: faces for colour pictures of 64 x 64, else the best for any picture"
             self.prior = gr.Dropdown(prior_names(), value=AUTOMATIC, label="Prior", info=about_prior, elem_id="prior")
