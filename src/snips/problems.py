@@ -201,7 +201,9 @@ PROBLEMS: dict[str, ProblemEntry] = {
     "cs8": ProblemEntry(_compressive_sensing(8), "from 12.5 % random projections", "seed=0, transform='auto'"),
     "cs16": ProblemEntry(_compressive_sensing(16), "from 6.25 % random projections", "seed=0, transform='auto'"),
     "colorize": ProblemEntry(Colorization, "colours from luminance", "weights"),
-    "mri": ProblemEntry(_mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask"),
+    "mri": ProblemEntry(
+        _mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask, complex_image"
+    ),
     "matrix": ProblemEntry(_matrix, "any matrix, of each channel or of all", "matrix"),
 }
 

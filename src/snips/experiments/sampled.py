@@ -146,6 +146,7 @@ def summary_row(facts: list[dict[str, Any]]) -> dict[str, Any]:
         "sampler": first["sampler"],
         "sigma_0": first["sigma_0"],
         "images": len(facts),
+        "samples": len(first["psnr_samples"]),
         "psnr_sample": mean_and_error(samples),
         "psnr_mean": mean_and_error(means),
         "gap": mean_and_error([m - s for m, s in zip(means, samples, strict=True)]),
