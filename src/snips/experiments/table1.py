@@ -92,9 +92,9 @@ def describe(results: dict[str, Any]) -> str:
     samples, exact = rows[0]["samples"], exact_gap(rows[0]["samples"])
     note = (
         f"σ₀ = {rows[0]['sigma_0']:g}. The gap is that between mean and samples: {samples} exact samples give "
-        f"{exact:.1f} dB, asked for is {exact - GAP_SLACK:.1f} to {exact + GAP_SLACK:.1f}. Coverage: how often the true pixel lies "
-        "between the lowest and the highest sample. Δ is ours minus the paper's, with the standard error of both; the "
-        "paper's, of "
+        f"{exact:.1f} dB, asked for is {exact - GAP_SLACK:.1f} to {exact + GAP_SLACK:.1f}. Coverage: how often "
+        "the true pixel lies between the lowest and the highest sample. Δ is ours minus the paper's, with the standard "
+        "error of both; the paper's, of "
         f"{PAPER_IMAGES} images, is estimated from the scatter between ours.\n\n"
     )
     return setting(results) + note + lines + "\n" + "".join(f"{line}\n" for line in _verdicts(rows))
