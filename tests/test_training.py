@@ -254,6 +254,28 @@ def test_bad_folders_and_images(settings, tmp_path):
         train(replace(settings, folders=(str(empty),)))
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["0.png 0", "1.png 1"], "lacks 10 of the images, 2.png first"),
+        ([f"{i}.png 0" for i in range(12)], "names 12 images for training .0. and 0 to hold out"),
+        ([f"{i}.png 1" for i in range(12)], "names 0 images for training"),
+        (["image_id,partition"], "must have lines `name part`"),
+    ],
+    ids=["partial", "nothing held out", "nothing to train on", "another format"],
+)
+def test_a_partition_that_does_not_fit_is_refused(settings, tmp_path, lines, message):
+    (tmp_path / "list_eval_partition.txt").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=message):
+        train(settings)
+
+
+def test_held_out_images_smaller_than_a_crop_are_refused_at_once(settings, tmp_path):
+    Image.new("RGB", (24, 12)).save(tmp_path / "photos" / "12.png")
+    with pytest.raises(ValueError, match="at most 12"):
+        train(settings, lambda state, loss: pytest.fail("it trains"))
+
+
 def test_random_numbers_depend_on_seed_and_step_alone():
     first = torch.rand(3, generator=keyed(0, 5))
     assert torch.equal(first, torch.rand(3, generator=keyed(0, 5)))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from snips.buffers import contents
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
-from snips.names import unknown_name
+from snips.names import check_count, unknown_name
 from snips.operators import LinearOperator
 from snips.photos.photo import as_photo, checked_range
 from snips.posing.pictures import AUTO, PhotoProblem, pose
@@ -29,7 +29,7 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, fingerprint_of
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, check_count
+from snips.samplers.base import OnStep
 
 if TYPE_CHECKING:
     from PIL import Image

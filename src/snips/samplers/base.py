@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from snips.names import check_count
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.streams import Chain, Streams
@@ -88,11 +88,6 @@ def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
     assert info is not None, "a sampler makes at least one step"
     return info.state.x
-
-
-def check_count(name: str, value: int) -> None:
-    if not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
 
 
 def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:

@@ -15,9 +15,10 @@ import math
 import torch
 from torch import Tensor
 
+from snips.names import check_count
 from snips.priors.base import Prior
 from snips.problems import InverseProblem, make_operator
-from snips.samplers.base import check_count, denoise
+from snips.samplers.base import denoise
 
 LUMINANCE = (0.299, 0.587, 0.114)  # of R, G, B: the Y of YCbCr (BT.601)
 DENOISER_SIGMA = 3.25 / 255  # the noise level that the authors of RED ask their denoiser to remove

@@ -49,13 +49,17 @@ class ImageSet:
         return ImageSet(torch.cat([s.pixels for s in sets]), torch.cat([s.sizes for s in sets]))
 
 
+def check_sizes(images: ImageSet, crop: int) -> None:
+    smallest = int(images.sizes.min())
+    if smallest < crop:
+        raise ValueError(f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}")
+
+
 class Crops:
     """Random square crops, flipped or not, from an image set; larger images are drawn more often."""
 
     def __init__(self, images: ImageSet, crop: int) -> None:
-        smallest = int(images.sizes.min())
-        if smallest < crop:
-            raise ValueError(f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}")
+        check_sizes(images, crop)
         self.images, self.crop = images, crop
         area = images.sizes.prod(1)
         self.starts = torch.cumsum(3 * area, 0) - 3 * area
@@ -113,10 +117,26 @@ def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
         raise ValueError(f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more")
     listing = folder.parent / "list_eval_partition.txt"
     if listing.exists():
-        part = dict(line.split() for line in listing.read_text().splitlines())
-        return [f for f in files if part[f.name] == "0"], [f for f in files if part[f.name] == "1"]
+        return _listed(files, listing)
     kept = len(files) - max(1, round(HELD_OUT * len(files)))
     return files[:kept], files[kept:]
+
+
+def _listed(files: Sequence[Path], listing: Path) -> tuple[list[Path], list[Path]]:
+    """The files that a list of lines `name part` gives to training (0) and to validation (1)."""
+    lines = [line.split() for line in listing.read_text().splitlines() if line.strip()]
+    if any(len(words) != 2 for words in lines):
+        raise ValueError(f"{listing} must have lines `name part`, with part 0, 1 or 2: mend or remove it")
+    part = dict(lines)
+    unknown = [f.name for f in files if f.name not in part]
+    if unknown:
+        raise ValueError(f"{listing} lacks {len(unknown)} of the images, {unknown[0]} first: add them, or remove it")
+    train, held = ([f for f in files if part[f.name] == wanted] for wanted in ("0", "1"))
+    if not train or not held:
+        raise ValueError(
+            f"{listing} names {len(train)} images for training (0) and {len(held)} to hold out (1): both must be some"
+        )
+    return train, held
 
 
 def _natural(path: Path) -> tuple[tuple[int, ...], str]:
