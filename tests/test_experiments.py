@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from scripts import load_script
 from snips.cli import app
 from snips.experiments import (
     EXPERIMENTS,
@@ -316,11 +316,7 @@ def test_experiments_are_listed():
 
 
 def test_the_docs_page_is_what_the_stored_results_give():
-    spec = importlib.util.spec_from_file_location("results_page", ROOT / "experiments" / "results_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(ROOT / "experiments" / "results_page.py")
     assert module.PAGE.read_text(encoding="utf-8") == module.page(module.RESULTS)
 
 
