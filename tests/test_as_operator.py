@@ -233,7 +233,7 @@ def test_progress_is_reported(capsys):
 
 
 def test_memory_is_estimated_first(monkeypatch):
-    monkeypatch.setattr("snips.operators.base.available_memory", lambda: 1000)
+    monkeypatch.setattr("snips.memory.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"the SVD of a 40 x 90 operator needs .*GiB.*svd=False"):
         as_operator(from_matrix(matrix()), SHAPE)
     assert isinstance(as_operator(from_matrix(matrix()), SHAPE, svd=False), MatrixFree)

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from snips.operators.base import LinearOperator, check_memory, checked_image_shape
+from snips.memory import check_memory
+from snips.operators.base import LinearOperator, checked_image_shape
 from snips.operators.separable import aligned_svd
 
 STRUCTURED = (

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from snips.buffers import ExactBuffers
-from snips.operators.base import check_memory
+from snips.memory import check_memory
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
 from snips.priors.base import Prior, check_images, per_image
 from snips.solvers import conjugate_gradients

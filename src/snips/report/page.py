@@ -13,12 +13,12 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-import snips
 from snips.report.colours import colour_map, round_up, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
 from snips.report.panels import sample_panel
 from snips.report.verdicts import verdict_table, verdict_words
+from snips.version import __version__
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
@@ -46,7 +46,7 @@ def page(restoration: Restoration, b: int = 0) -> str:
         verdicts=verdict_table(found, b),
         settings=_settings_rows(restoration),
         command=_command(restoration),
-        version=html.escape(snips.__version__),
+        version=html.escape(__version__),
     )
 
 
