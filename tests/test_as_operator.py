@@ -208,7 +208,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch
 
 
 def test_cache_folder(monkeypatch, tmp_path):
-    from snips.operators.svd_cache import cache_folder
+    from snips.files import cache_folder
 
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("SNIPS_CACHE")
