@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors import SafetensorError
 
 from snips import load_prior
 from snips.priors.ncsnv2 import NCSNv2
-from snips.priors.unet import UNetConfig, load_unet
+from snips.priors.ncsnv2_files import save_ncsnv2
+from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
 from snips.training import TrainSettings, train, with_network
 from snips.training.checkpoint import read_checkpoint, write_checkpoint
 from snips.training.data import Crops, celeba64, load_images, split_files
@@ -21,6 +24,7 @@ from snips.training.loop import draw_batch, keyed, learning_rate, start
 from snips.training.loss import NoiseLevels, denoising_loss, score_matching_loss
 from snips.training.networks import NCSNv2Config
 from snips.training.optim import orthogonal
+from snips.training.record import _examples
 
 
 @pytest.fixture
@@ -224,6 +228,47 @@ def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     assert read_checkpoint(path) == {"step": 2}
     assert read_checkpoint(path.with_suffix(".previous")) == {"step": 1}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.previous", "checkpoint.pt"]
+
+
+FILES = {  # what a run leaves behind, and how it is written again
+    "cache/*.safetensors": lambda settings: load_images(settings.folders, settings.prepare, settings.cache),
+    "run/unet.safetensors": lambda settings: save_unet(UNet(settings.network), Path(settings.out) / "unet.safetensors"),
+    "run/ncsnv2.safetensors": lambda settings: save_ncsnv2(NCSNv2(ngf=4), Path(settings.out) / "ncsnv2.safetensors"),
+    "run/checkpoint.pt": lambda settings: write_checkpoint({"step": 1}, Path(settings.out) / "checkpoint.pt"),
+    "run/examples.png": lambda settings: _examples(
+        UNet(settings.network).eval(), settings, load_images(settings.folders, "none", settings.cache)[1],
+        Path(settings.out) / "examples.png",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_did_not_reach_the_disk_is_not_there(settings, tmp_path, monkeypatch, name):
+    """Neither half a file nor a part of one; what was there before stays."""
+    (tmp_path / "run").mkdir()
+    if name == "run/examples.png":
+        load_images(settings.folders, "none", settings.cache)
+    before = sorted(tmp_path.rglob("*"))
+
+    def full_disk(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        FILES[name](settings)
+    assert [file for file in sorted(tmp_path.rglob("*")) if file.is_file()] == [f for f in before if f.is_file()]
+    monkeypatch.undo()
+    FILES[name](settings)
+    assert list(tmp_path.glob(name))
+
+
+def test_a_cache_on_a_full_disk_is_one_clear_line(settings, monkeypatch):
+    def full_disk(tensors, path):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("snips.training.data.save_file", full_disk)
+    with pytest.raises(OSError, match="choose another --cache"):
+        train(settings)
 
 
 def test_corrupt_checkpoint_names_the_previous_one(settings, tmp_path):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from snips.buffers import contents
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
+from snips.metrics.quality import TOO_SMALL
 from snips.names import check_count, unknown_name
 from snips.operators import LinearOperator
 from snips.photos.photo import as_photo, checked_range
@@ -34,7 +35,6 @@ from snips.samplers.base import OnStep
 if TYPE_CHECKING:
     from PIL import Image
 
-SMALLEST_SSIM = 5  # SSIM's window needs larger images
 SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
@@ -73,7 +73,7 @@ class Restoration:
     def ssim(self) -> tuple[Tensor, Tensor] | None:
         """SSIM of each sample (K, B) and of their mean (B,); None without a truth, or for tiny images."""
         truth = self.problem.truth
-        if truth is None or min(truth.shape[-2:]) <= SMALLEST_SSIM:
+        if truth is None or min(truth.shape[-2:]) <= TOO_SMALL:
             return None
         clamped = self.samples.clamp(0, 1)
         return torch.stack([ssim(x, truth) for x in clamped]), ssim(clamped.mean(0), truth)

@@ -28,8 +28,9 @@ MAP_SIDE = 512  # pixels, about what the page shows: its labels stay sharp
 
 
 @cache
-def _template() -> Template:
-    return Template((Path(__file__).parents[1] / "assets" / "report.html").read_text(encoding="utf-8"))
+def template(name: str) -> Template:
+    """A page of the package with places to fill."""
+    return Template((Path(__file__).parents[1] / "assets" / name).read_text(encoding="utf-8"))
 
 
 def page(restoration: Restoration, b: int = 0) -> str:
@@ -38,7 +39,7 @@ def page(restoration: Restoration, b: int = 0) -> str:
     found = restoration.faithfulness()
     title = f"{_problem_name(restoration)}: {len(samples)} samples"
     panels = [sample_panel(problem, x, b, k, verdict_words(found, k, b)) for k, x in enumerate(samples)]
-    return _template().substitute(
+    return template("report.html").substitute(
         title=html.escape(title),
         summary=html.escape(repr(restoration)),
         data=_script_json(_viewer_data(restoration, b)),
