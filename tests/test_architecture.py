@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "snips"
+from snips.version import __version__
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
@@ -101,3 +104,13 @@ def test_the_check_sees_the_whole_package(tmp_path, line):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
 def test_files_are_short(file):
     assert len(file.read_text().splitlines()) <= 250
+
+
+def test_the_source_archive_is_complete_in_itself():
+    """The tests stay out: they run scripts, examples and pages of documentation that a source archive lacks."""
+    build = pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    included = build["build"]["targets"]["sdist"]["include"]
+    assert [name for name in included if not (ROOT / name).exists()] == []
+    assert "src" in included
+    assert "tests" not in included
+    assert f'__version__ = "{__version__}"' in (ROOT / build["version"]["path"]).read_text(encoding="utf-8")
