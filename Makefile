@@ -53,7 +53,7 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 	@touch $@
 
 # With the documentation's tools and the libraries whose operators and denoisers come in. deepinv and torchvision without
-# their dependencies, which would replace a CPU build of torch; snips.integrations._torchvision lets that pair be imported.
+# their dependencies, which would replace a CPU build of torch; snips.integrations.torchvision lets that pair be imported.
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) --editable ".[dev,docs,web,batch,ray,pylops,diffusers]"
 	$(PIP) --no-deps deepinv torchvision torchmetrics

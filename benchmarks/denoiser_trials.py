@@ -18,8 +18,9 @@ from torch import nn
 
 from snips.priors.unet import UNet, UNetConfig
 from snips.training.data import Crops, ImageSet, held_out_crops, load_images
-from snips.training.loop import TrainSettings, averaged, start, train_step
+from snips.training.loop import TrainSettings, start, train_step
 from snips.training.loss import psnr_table
+from snips.training.record import averaged
 
 RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
 SIGMAS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)

@@ -28,7 +28,7 @@ from torch import Tensor
 from exact_priors import FIVE, SIZE, Case, compare, directions, make_case, patch_mixture
 from measure import RESULTS, print_table, store
 from snips import InverseProblem, make_operator
-from snips.integrations._torchvision import register_torchvision_operators
+from snips.integrations.torchvision import register_torchvision_operators
 from snips.metrics import calibration
 from snips.priors import GaussianMixture
 from snips.samplers import fast

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from datasets import bsds_test, celeba_test
 from snips import load_prior
 from snips.allocator import keep_freed_memory
+from snips.experiments.datasets import bsds_test, celeba_test
 from snips.metrics import psnr
 
 RESULTS = Path(__file__).parent / "results"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from snips.integrations._torchvision import register_torchvision_operators
+from snips.integrations.torchvision import register_torchvision_operators
 
 register_torchvision_operators()
 deepinv = pytest.importorskip("deepinv", reason="deepinv is not installed: see docs/bring_your_own.md")

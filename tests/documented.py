@@ -65,7 +65,7 @@ def steps(page: str) -> list[Step]:
     return found
 
 
-def fill_workplace(folder: Path) -> None:
+def fill_folder(folder: Path) -> None:
     """The files that the commands name, small ones; and the bundled example where it lies in the repository."""
     example = ROOT / "src" / "snips" / "assets" / "example.png"
     copied = folder / example.relative_to(ROOT)

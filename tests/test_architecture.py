@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "snips"
+from snips.version import __version__
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
-    {"names", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins"},
+    {"version", "names", "memory", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins"},
     {"photos", "operators"},
     {"images", "priors", "problems"},
-    {"samplers", "metrics", "integrations", "training", "whitening"},
-    {"conversion", "report"},
+    {"samplers", "metrics", "integrations", "whitening"},
+    {"conversion", "report", "training"},
     {"results"},
     {"posing"},
     {"restoration"},
@@ -24,7 +27,8 @@ LAYERS = [
     {"batch", "web"},
     {"cli"},
 ]
-HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+WHOLE = "snips"  # the package itself, which imports from every layer: no part may need it
+HEIGHT = {name: height for height, layer in enumerate([*LAYERS, {WHOLE}]) for name in layer}
 FILES = [f for f in sorted(SOURCE.rglob("*.py")) if f.parent != SOURCE or f.stem not in ("__init__", "__main__")]
 
 
@@ -57,12 +61,20 @@ def imported(file: Path) -> set[str]:
             whole = [alias.name for alias in node.names]
         else:
             continue
-        names |= {parts[1] for parts in (name.split(".") for name in whole) if parts[0] == "snips" and len(parts) > 1}
-    return names & HEIGHT.keys()
+        names |= {part for name in whole if (part := part_named(name)) is not None}
+    return names
+
+
+def part_named(name: str) -> str | None:
+    """Of `snips.priors.base` it is priors; `import snips` and `from snips import restore` need all of it."""
+    first, part = (*name.split("."), WHOLE)[:2]
+    if first != "snips":
+        return None
+    return part if part in HEIGHT else WHOLE
 
 
 def test_every_part_has_its_layer():
-    assert {part_of(file) for file in FILES} == set(HEIGHT)
+    assert {part_of(file) for file in FILES} == set(HEIGHT) - {WHOLE}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
@@ -82,6 +94,23 @@ def test_the_check_sees_imports(tmp_path):
     assert imported(file) == {"cli", "priors", "samplers"}
 
 
+@pytest.mark.parametrize("line", ["import snips", "import snips as s", "from snips import __version__"])
+def test_the_check_sees_the_whole_package(tmp_path, line):
+    file = tmp_path / "x.py"
+    file.write_text(line)
+    assert imported(file) == {WHOLE}
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
 def test_files_are_short(file):
     assert len(file.read_text().splitlines()) <= 250
+
+
+def test_the_source_archive_is_complete_in_itself():
+    """The tests stay out: they run scripts, examples and pages of documentation that a source archive lacks."""
+    build = pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    included = build["build"]["targets"]["sdist"]["include"]
+    assert [name for name in included if not (ROOT / name).exists()] == []
+    assert "src" in included
+    assert "tests" not in included
+    assert f'__version__ = "{__version__}"' in (ROOT / build["version"]["path"]).read_text(encoding="utf-8")

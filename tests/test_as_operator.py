@@ -208,7 +208,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch
 
 
 def test_cache_folder(monkeypatch, tmp_path):
-    from snips.operators.svd_cache import cache_folder
+    from snips.files import cache_folder
 
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("SNIPS_CACHE")
@@ -233,7 +233,7 @@ def test_progress_is_reported(capsys):
 
 
 def test_memory_is_estimated_first(monkeypatch):
-    monkeypatch.setattr("snips.operators.base.available_memory", lambda: 1000)
+    monkeypatch.setattr("snips.memory.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"the SVD of a 40 x 90 operator needs .*GiB.*svd=False"):
         as_operator(from_matrix(matrix()), SHAPE)
     assert isinstance(as_operator(from_matrix(matrix()), SHAPE, svd=False), MatrixFree)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import sys
 from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-sys.path.append(str(Path(__file__).parents[1] / "tools"))
-import audit
+from scripts import ROOT, load_script
+
+audit = load_script(ROOT / "tools" / "audit.py")
 
 
 @pytest.fixture

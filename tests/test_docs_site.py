@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from scripts import load_script
+
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-def load(path: Path):
-    """A script outside the package, as a module."""
-    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
 def mathml():
     pytest.importorskip("latex2mathml")
-    return load(DOCS / "hooks" / "mathml.py")
+    return load_script(DOCS / "hooks" / "mathml.py")
 
 
 def test_formulas_become_mathml(mathml):
@@ -62,14 +51,14 @@ def test_an_unknown_command_stops_the_build(mathml):
 def test_what_comes_from_elsewhere_is_found(file, text, tmp_path):
     pytest.importorskip("mkdocs")
     (tmp_path / file).write_text(text)
-    assert len(load(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path)) >= 1
+    assert len(load_script(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path)) >= 1
 
 
 def test_links_and_local_files_are_allowed(tmp_path):
     pytest.importorskip("mkdocs")
     text = '<a href="https://arxiv.org/abs/2105.14951">paper</a><img src="images/x.png"><link href="x.css">'
     (tmp_path / "a.html").write_text(text)
-    assert load(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path) == []
+    assert load_script(DOCS / "hooks" / "nothing_external.py").external_references(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["../outside.png", "absent.html", "/absent.css"])
@@ -79,13 +68,13 @@ def test_a_file_that_the_site_lacks_is_found(name, tmp_path):
     site.mkdir()
     (tmp_path / "outside.png").touch()
     (site / "a.html").write_text(f'<img src="{name}"><a href="a.html#part">b</a><a href="https://arxiv.org">c</a>')
-    assert load(DOCS / "hooks" / "nothing_missing.py").missing_files(site) == [f"a.html: {name}"]
+    assert load_script(DOCS / "hooks" / "nothing_missing.py").missing_files(site) == [f"a.html: {name}"]
 
 
 @pytest.fixture
 def source_lines():
     pytest.importorskip("mkdocs")
-    return load(DOCS / "hooks" / "source_lines.py")
+    return load_script(DOCS / "hooks" / "source_lines.py")
 
 
 def test_every_named_line_of_code_exists(source_lines):
@@ -113,10 +102,9 @@ def test_every_formula_of_the_method_names_its_code():
 
 
 @pytest.fixture
-def measurements(monkeypatch):
+def measurements():
     pytest.importorskip("mkdocs")
-    monkeypatch.setattr(sys, "path", [str(DOCS / "hooks"), *sys.path])
-    return load(DOCS / "hooks" / "measurements.py")
+    return load_script(DOCS / "hooks" / "measurements.py")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +125,7 @@ def test_figures_on_a_page_are_the_stored_ones(measurements, page, title):
 
 
 def test_the_architecture_names_every_part():
-    parts = load(DOCS / "hooks" / "parts.py")
+    parts = load_script(DOCS / "hooks" / "parts.py")
     listed = parts.on_page_markdown((DOCS / "architecture.md").read_text())
     assert parts.MARK not in listed
     below_snips = {file.parent.name for file in parts.SOURCE.glob("*/__init__.py")}
@@ -161,7 +149,7 @@ def test_every_stored_result_has_its_place(measurements):
 
 def test_every_public_module_and_command_has_a_page():
     pytest.importorskip("mkdocs")
-    reference = load(DOCS / "hooks" / "reference.py")
+    reference = load_script(DOCS / "hooks" / "reference.py")
     parts = reference.public_parts()
     assert {"operators", "priors", "samplers", "problems", "restoration", "metrics"} <= set(parts)
     assert "snips.samplers.conditional" in parts["samplers"]
@@ -173,10 +161,9 @@ def test_every_public_module_and_command_has_a_page():
     assert "| `--seed` | `0` |" in page
 
 
-def test_the_table_of_problems_is_what_was_measured(monkeypatch):
+def test_the_table_of_problems_is_what_was_measured():
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sys, "path", [str(DOCS / "figures"), *sys.path])
-    problems = load(DOCS / "figures" / "problems.py")
+    problems = load_script(DOCS / "figures" / "problems.py")
     stored = json.loads((DOCS / "figures" / "problems.json").read_text())
     assert set(stored["results"]) == set(problems.CASES)
     assert (DOCS / "figures" / "problems_table.md").read_text() == problems.table(stored["results"])

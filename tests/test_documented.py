@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_workplace, steps
+from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_folder, steps
 from snips import restoration
 from snips.cli import app
 
@@ -24,8 +24,8 @@ WITH_STEPS = [page for page in PAGES if page.is_file() and steps(page.read_text(
 
 
 @pytest.fixture
-def workplace(tmp_path, monkeypatch) -> Path:
-    fill_workplace(tmp_path)
+def folder(tmp_path, monkeypatch) -> Path:
+    fill_folder(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -57,7 +57,7 @@ RUN: dict[str, Callable[[Step, dict[str, Any]], None]] = {"python": run_python, 
 
 
 @pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page_runs_with_few_calls(page, workplace, monkeypatch):
+def test_page_runs_with_few_calls(page, folder, monkeypatch):
     fast = restoration.SAMPLERS["fast"]
 
     @functools.wraps(fast)
@@ -70,7 +70,7 @@ def test_page_runs_with_few_calls(page, workplace, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page_runs_as_written(page, workplace):
+def test_page_runs_as_written(page, folder):
     run_page(page, long_ones=True)
 
 
@@ -87,8 +87,8 @@ def test_steps_are_found_in_order():
     assert [shlex.split(step.text, comments=True) for step in found[:2]] == [["snips", "a"], ["snips", "b", "--c"]]
 
 
-def test_a_command_that_fails_is_noticed(workplace):
-    page = workplace / "page.md"
+def test_a_command_that_fails_is_noticed(folder):
+    page = folder / "page.md"
     page.write_text("```sh\nsnips restore absent.png\n```\n")
     with pytest.raises(AssertionError, match="absent.png"):
         run_page(page, long_ones=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
 from pathlib import Path
@@ -14,6 +13,7 @@ from PIL import Image
 
 from command_line import refused
 from command_line import run as commanded
+from scripts import load_script
 from snips.experiments import (
     EXPERIMENTS,
     Request,
@@ -313,11 +313,7 @@ def test_experiments_are_listed():
 
 
 def test_the_docs_page_is_what_the_stored_results_give():
-    spec = importlib.util.spec_from_file_location("results_page", ROOT / "experiments" / "results_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(ROOT / "experiments" / "results_page.py")
     assert module.PAGE.read_text(encoding="utf-8") == module.page(module.RESULTS)
 
 

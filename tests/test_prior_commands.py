@@ -131,6 +131,16 @@ def test_train_then_use_the_weights(tmp_path):
         (["--data", "nowhere"], "holds 0 images"),
         (["--data", "nowhere", "--preset", "fases"], "did you mean faces"),
         (["--data", "nowhere", "--preset", "faces"], "holds 0 images"),
+        (["--data", "nowhere", "--batch", "0"], "batch must be a whole number of at least 1, but is 0"),
+        (["--data", "nowhere", "--batch", "-2"], "batch must be a whole number of at least 1, but is -2"),
+        (["--data", "nowhere", "--crop", "0"], "crop must be"),
+        (["--data", "nowhere", "--crop", "-3"], "crop must be"),
+        (["--data", "nowhere", "--steps", "-1"], "steps must be"),
+        (["--data", "nowhere", "--cooldown", "-1"], "cooldown must be at least 0"),
+        (["--data", "nowhere", "--minutes", "nan"], "minutes must be at least 0"),
+        (["--data", "nowhere", "--seed", "-1"], "seed must be at least 0"),
+        (["--data", "nowhere", "--lr", "0"], "lr must be above 0"),
+        (["--data", "nowhere", "--threads", "0"], "--threads"),
     ],
 )
 def test_train_refuses_bad_input(arguments, message, tmp_path):

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from snips.images import example_image
+from snips.integrations.torchvision import register_torchvision_operators
 from snips.metrics import psnr, ssim
 
 # torchmetrics 1.9.0, structural_similarity_index_measure(x, y, data_range=1.0) in float64
@@ -27,6 +28,7 @@ def test_ssim_is_that_of_torchmetrics(name):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_both_agree_with_an_installed_torchmetrics(name):
+    register_torchvision_operators()  # torchmetrics imports torchvision where it is
     image = pytest.importorskip("torchmetrics.functional.image", reason="compares with torchmetrics where it is")
     x, y = changed(name)
     theirs = image.structural_similarity_index_measure(x, y, data_range=1.0)

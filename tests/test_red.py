@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from snips.images import example_image
+from snips.images import example_image, luminance
 from snips.priors import Gaussian, Prior
 from snips.problems import InverseProblem, make_operator
-from snips.samplers.red import GreyPrior, luminance, red, red_luminance
+from snips.samplers.red import GreyPrior, red, red_luminance
 
 SHAPE, PIXELS = (1, 6, 6), 36
 

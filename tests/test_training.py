@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors import SafetensorError
 
 from snips import load_prior
 from snips.priors.ncsnv2 import NCSNv2
-from snips.priors.unet import UNetConfig, load_unet
+from snips.priors.ncsnv2_files import save_ncsnv2
+from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
 from snips.training import TrainSettings, train, with_network
 from snips.training.checkpoint import read_checkpoint, write_checkpoint
 from snips.training.data import Crops, celeba64, load_images, split_files
@@ -21,6 +24,7 @@ from snips.training.loop import draw_batch, keyed, learning_rate, start
 from snips.training.loss import NoiseLevels, denoising_loss, score_matching_loss
 from snips.training.networks import NCSNv2Config
 from snips.training.optim import orthogonal
+from snips.training.record import _examples
 
 
 @pytest.fixture
@@ -226,6 +230,47 @@ def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.previous", "checkpoint.pt"]
 
 
+FILES = {  # what a run leaves behind, and how it is written again
+    "cache/*.safetensors": lambda settings: load_images(settings.folders, settings.prepare, settings.cache),
+    "run/unet.safetensors": lambda settings: save_unet(UNet(settings.network), Path(settings.out) / "unet.safetensors"),
+    "run/ncsnv2.safetensors": lambda settings: save_ncsnv2(NCSNv2(ngf=4), Path(settings.out) / "ncsnv2.safetensors"),
+    "run/checkpoint.pt": lambda settings: write_checkpoint({"step": 1}, Path(settings.out) / "checkpoint.pt"),
+    "run/examples.png": lambda settings: _examples(
+        UNet(settings.network).eval(), settings, load_images(settings.folders, "none", settings.cache)[1],
+        Path(settings.out) / "examples.png",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_did_not_reach_the_disk_is_not_there(settings, tmp_path, monkeypatch, name):
+    """Neither half a file nor a part of one; what was there before stays."""
+    (tmp_path / "run").mkdir()
+    if name == "run/examples.png":
+        load_images(settings.folders, "none", settings.cache)
+    before = sorted(tmp_path.rglob("*"))
+
+    def full_disk(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        FILES[name](settings)
+    assert [file for file in sorted(tmp_path.rglob("*")) if file.is_file()] == [f for f in before if f.is_file()]
+    monkeypatch.undo()
+    FILES[name](settings)
+    assert list(tmp_path.glob(name))
+
+
+def test_a_cache_on_a_full_disk_is_one_clear_line(settings, monkeypatch):
+    def full_disk(tensors, path):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("snips.training.data.save_file", full_disk)
+    with pytest.raises(OSError, match="choose another --cache"):
+        train(settings)
+
+
 def test_corrupt_checkpoint_names_the_previous_one(settings, tmp_path):
     train(replace(settings, steps=1))
     train(replace(settings, steps=2))
@@ -252,6 +297,28 @@ def test_bad_folders_and_images(settings, tmp_path):
         (empty / f"{i}.png").write_bytes(b"no image")
     with pytest.raises(ValueError, match=r"0\.png"):
         train(replace(settings, folders=(str(empty),)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["0.png 0", "1.png 1"], "lacks 10 of the images, 2.png first"),
+        ([f"{i}.png 0" for i in range(12)], "names 12 images for training .0. and 0 to hold out"),
+        ([f"{i}.png 1" for i in range(12)], "names 0 images for training"),
+        (["image_id,partition"], "must have lines `name part`"),
+    ],
+    ids=["partial", "nothing held out", "nothing to train on", "another format"],
+)
+def test_a_partition_that_does_not_fit_is_refused(settings, tmp_path, lines, message):
+    (tmp_path / "list_eval_partition.txt").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=message):
+        train(settings)
+
+
+def test_held_out_images_smaller_than_a_crop_are_refused_at_once(settings, tmp_path):
+    Image.new("RGB", (24, 12)).save(tmp_path / "photos" / "12.png")
+    with pytest.raises(ValueError, match="at most 12"):
+        train(settings, lambda state, loss: pytest.fail("it trains"))
 
 
 def test_random_numbers_depend_on_seed_and_step_alone():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
+
+from scripts import load_script
 
 DOCS = Path(__file__).parents[1] / "docs"
 SCRIPTS = sorted((DOCS / "tutorials").glob("*.py"))
@@ -15,15 +15,9 @@ NUMBERS = re.compile(r"[+-]?\d[\d.,]*(?:e[+-]?\d+)?%?")
 
 
 @pytest.fixture
-def tutorials(monkeypatch):
+def tutorials():
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sys, "path", [str(DOCS / "figures"), *sys.path])
-    spec = importlib.util.spec_from_file_location("docs_tutorials", DOCS / "figures" / "tutorials.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    module = load_script(DOCS / "figures" / "tutorials.py")
     yield module
     module.plt.close("all")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
-pytest.importorskip("gradio", reason="needs the extra `web`")
+from scripts import ROOT, load_script
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+pytest.importorskip("gradio", reason="needs the extra `web`")
 
 
 @pytest.fixture
@@ -24,13 +20,7 @@ def _one_thread():
 
 
 @pytest.mark.usefixtures("_one_thread")
-def test_each_of_two_visitors_gets_their_own_samples(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    spec = importlib.util.spec_from_file_location("web_load", BENCHMARKS / "web_load.py")
-    assert spec is not None
-    assert spec.loader is not None
-    web_load = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "web_load", web_load)  # its dataclasses look themselves up
-    spec.loader.exec_module(web_load)
+def test_each_of_two_visitors_gets_their_own_samples(tmp_path):
+    web_load = load_script(ROOT / "benchmarks" / "web_load.py")
     found = web_load.measure(visitors=2, rounds=1, waiting=8, folder=tmp_path)
     assert (found["own"], found["wrong"], found["lost"], found["folders_left"], found["exit_code"]) == (2, 0, 0, 0, 0)

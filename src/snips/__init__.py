@@ -1,7 +1,5 @@
 """snips: posterior sampling for noisy linear inverse problems."""
 
-__version__ = "0.1.0"
-
 from snips import metrics, operators, priors, samplers, schedules
 from snips.conversion import as_operator
 from snips.images import load_image
@@ -13,6 +11,7 @@ from snips.priors.registry import load_prior
 from snips.problems import PROBLEMS, InverseProblem, make_operator
 from snips.restoration import Restoration, restore
 from snips.running.verification import verify
+from snips.version import __version__ as __version__
 from snips.whitening import stack_measurements, whiten
 
 __all__ = [

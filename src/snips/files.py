@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 
+def cache_folder() -> Path:
+    """$SNIPS_CACHE, or `snips` in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache)."""
+    if own := os.environ.get("SNIPS_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snips"
+
+
 @contextmanager
 def new_file(path: Path):
     """A temporary file name with the same ending that becomes `path` when the block ends well."""

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from snips.operators.separable import LUMA
 from snips.photos.photo import load_photo
 
 
@@ -23,6 +24,11 @@ def to_picture(image: Tensor) -> Image.Image:
         values = torch.cat(list(values), dim=1)[None]
     values = (values * 255).round().to(torch.uint8).numpy()
     return Image.fromarray(values[0] if len(values) == 1 else values.transpose(1, 2, 0))
+
+
+def luminance(images: Tensor) -> Tensor:
+    """Y of RGB images (B, 3, ...) -> (B, 1, ...)."""
+    return torch.einsum("c,bc...->b...", images.new_tensor(LUMA), images)[:, None]
 
 
 def example_image() -> Tensor:

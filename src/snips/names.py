@@ -1,8 +1,11 @@
-"""Names that people type: what to say when one is not known."""
+"""What people type, names and counts: what to say when it cannot be."""
 
 from __future__ import annotations
 
 import difflib
+from typing import Any
+
+import numpy as np
 
 
 def unknown_name(kind: str, name: str, known: list[str]) -> str:
@@ -10,3 +13,13 @@ def unknown_name(kind: str, name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return f"unknown {kind} {name!r}{hint}; choose one of: {', '.join(known)}"
+
+
+def is_whole(value: Any) -> bool:
+    """A whole number; True and False are none, though Python counts with them."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def check_count(name: str, value: int) -> None:
+    if not is_whole(value) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from snips.buffers import contents
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
-from snips.names import unknown_name
+from snips.metrics.quality import TOO_SMALL
+from snips.names import check_count, unknown_name
 from snips.operators import LinearOperator
 from snips.photos.photo import as_photo, checked_range
 from snips.posing.pictures import AUTO, PhotoProblem, pose
@@ -29,12 +30,11 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, fingerprint_of
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, check_count, check_options
+from snips.samplers.base import OnStep, check_options
 
 if TYPE_CHECKING:
     from PIL import Image
 
-SMALLEST_SSIM = 5  # SSIM's window needs larger images
 SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
@@ -73,7 +73,7 @@ class Restoration:
     def ssim(self) -> tuple[Tensor, Tensor] | None:
         """SSIM of each sample (K, B) and of their mean (B,); None without a truth, or for tiny images."""
         truth = self.problem.truth
-        if truth is None or min(truth.shape[-2:]) <= SMALLEST_SSIM:
+        if truth is None or min(truth.shape[-2:]) <= TOO_SMALL:
             return None
         clamped = self.samples.clamp(0, 1)
         return torch.stack([ssim(x, truth) for x in clamped]), ssim(clamped.mean(0), truth)

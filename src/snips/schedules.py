@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from snips.names import is_whole
 
 
 def geometric(first: float, last: float, levels: int) -> Tensor:
@@ -34,11 +35,6 @@ FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
 CROSSING = 3.0  # levels are dense, and corrected, within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
 CALLS_PER_LEVEL = 2  # for each level but the first, on average
-
-
-def is_whole(value: Any) -> bool:
-    """A whole number; True and False are none, though Python counts with them."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_calls(nfe: int) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-from functools import cache
-from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import quote
 
 from snips.batch.folders import RunFolder
 from snips.batch.scores import Scores
 from snips.files import new_file
+from snips.report.page import template
 
 SHOWN = (
     ("PSNR of the samples, dB", "psnr"),
@@ -22,14 +20,9 @@ SHOWN = (
 )
 
 
-@cache
-def _template() -> Template:
-    return Template((Path(__file__).parents[1] / "assets" / "batch.html").read_text(encoding="utf-8"))
-
-
 def write_summary(scores: Scores, folder: RunFolder) -> None:
     """Everything that comes from files of users is escaped."""
-    page = _template().substitute(
+    page = template("batch.html").substitute(
         title=html.escape(f"{len(scores.rows)} restorations"),
         facts="".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in _facts(scores)),
         warnings="".join(f'<p class="bad">{html.escape(warning)}</p>' for warning in scores.warnings),

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-import snips
 from snips.allocator import keep_freed_memory
 from snips.plugins import PluginWarning
+from snips.version import __version__
 
 out, err = Console(), Console(stderr=True)
 TYPED = "snips.typed"  # where a context keeps the command
@@ -87,7 +87,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what exist
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        out.print(snips.__version__, highlight=False)
+        out.print(__version__, highlight=False)
         raise typer.Exit
 
 

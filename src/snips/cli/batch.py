@@ -50,6 +50,7 @@ from snips.cli.sampler_options import (
     ShapeOption,
     SimulateOption,
 )
+from snips.names import check_count
 from snips.priors.precision import check_precision
 from snips.priors.tiled import check_sides
 from snips.problems import problem_entry
@@ -57,7 +58,6 @@ from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
 from snips.running.sampler_settings import sampler_settings
-from snips.samplers.base import check_count
 from snips.streams import checked_seed
 
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal

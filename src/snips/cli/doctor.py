@@ -13,11 +13,11 @@ import torch
 import typer
 from rich.table import Table
 
-import snips
 from snips.cli.app import JsonOption, app, out, say
+from snips.memory import available_memory
 from snips.metrics import perceptual_weights
-from snips.operators.base import available_memory
 from snips.priors.registry import BUNDLED, load_prior
+from snips.version import __version__
 
 REQUIRED = (
     "torch", "numpy", "scipy", "pillow", "scikit-image", "tifffile", "PyWavelets", "safetensors", "typer", "rich",
@@ -87,7 +87,7 @@ def doctor(as_json: JsonOption = False) -> None:
 
 def _environment() -> dict[str, str]:
     return {
-        "snips": snips.__version__,
+        "snips": __version__,
         "Python": f"{platform.python_version()}, {sys.executable}",
         "system": platform.platform(),
         "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",

@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, app, out
-from snips.files import new_file
 from snips.plugins import plugins
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
@@ -77,8 +76,7 @@ def _check_paths(checkpoint: Path, output: Path, force: bool) -> None:
 
 def _write(network: NCSNv2, output: Path) -> None:
     try:
-        with new_file(output) as work:
-            save_ncsnv2(network, work)
+        save_ncsnv2(network, output)
     except OSError as error:  # a full disk names no file, others name the temporary one
         raise ValueError(f"{output} cannot be written: {error.strerror or error}") from error
 

@@ -44,6 +44,7 @@ from snips.cli.sampler_options import (
     ShapeOption,
     SimulateOption,
 )
+from snips.names import check_count
 from snips.posing.measured import posed_problem
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
@@ -59,7 +60,6 @@ from snips.running.devices import pick_device
 from snips.running.sampler_settings import sampler_settings
 from snips.running.tiling import Tiles, tiles_for
 from snips.running.verification import check_samples
-from snips.samplers.base import check_count
 from snips.streams import checked_seed
 
 ESTIMATE_FROM = 256 * 256  # pixels; from here on the cost is estimated first

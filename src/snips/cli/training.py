@@ -40,7 +40,7 @@ def train(
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.")] = None,
     tensorboard: Annotated[bool | None, typer.Option(help="Also log for TensorBoard (extra `train`).")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -90,10 +90,8 @@ def bsds_test(data: Path) -> list[Tensor]:
 
 def photographs() -> Tensor:
     """Photographs that come with scikit-image, halved and cut to (2, 3, 128, 128)."""
-    try:
-        from skimage import data  # an optional dependency
-    except ImportError as error:
-        raise ValueError("these pictures come with scikit-image: pip install scikit-image, or give --data") from error
+    from skimage import data  # takes a second to import
+
     folder = Path(data.__file__).parent
     return torch.cat([square(load_image(folder / name)[..., ::2, ::2]) for name in PHOTOGRAPHS])
 

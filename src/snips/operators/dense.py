@@ -6,7 +6,8 @@ import math
 
 from torch import Tensor
 
-from snips.operators.base import LinearOperator, check_memory, checked_image_shape, numbers_of
+from snips.memory import check_memory
+from snips.operators.base import LinearOperator, checked_image_shape, numbers_of
 from snips.operators.separable import aligned_svd
 
 STRUCTURED = (

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from snips.operators.base import check_memory, numbers_of
+from snips.memory import check_memory
+from snips.operators.base import numbers_of
 
 TOO_LONG = "crop the image"
 WIDEST = 2048  # pixels; a wider blur is surely a mistake

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.operators.base import check_memory
+from snips.memory import check_memory
 
 Apply = Callable[[Tensor], Tensor]
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-8}  # relative, of linearity and of the dot test

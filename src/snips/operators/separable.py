@@ -11,6 +11,7 @@ from snips.operators import kernels
 from snips.operators.base import LinearOperator, checked_image_shape, numerical_rank_cut
 
 AXES = ("channel", "row", "column")
+LUMA = (0.299, 0.587, 0.114)  # of R, G, B: the Y of YCbCr (ITU-R BT.601)
 
 
 class Separable(LinearOperator):
@@ -142,6 +143,6 @@ class Colorization(Separable):
     def __init__(self, image_shape: tuple[int, ...], weights: tuple[float, ...] | None = None) -> None:
         channels = checked_image_shape(image_shape)[0]
         if weights is None:
-            weights = (0.299, 0.587, 0.114) if channels == 3 else (1 / channels,) * channels
+            weights = LUMA if channels == 3 else (1 / channels,) * channels
         row = kernels.checked_kernel(torch.as_tensor(weights, dtype=torch.float64), ndim=1)
         super().__init__(image_shape, channel=row[None])

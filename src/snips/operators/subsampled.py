@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from snips.operators.base import LinearOperator, check_memory, checked_image_shape, reciprocal
+from snips.memory import check_memory
+from snips.operators.base import LinearOperator, checked_image_shape, reciprocal
 from snips.operators.masks import checked_mask
 from snips.operators.transforms import dct, hadamard, idct
 from snips.streams import checked_seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,16 +11,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from snips.buffers import in_own_memory
-from snips.files import new_file
+from snips.files import cache_folder, new_file
 
 log = logging.getLogger("snips")
-
-
-def cache_folder() -> Path:
-    """$SNIPS_CACHE, or `snips` in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache)."""
-    if own := os.environ.get("SNIPS_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snips"
 
 
 def cached(key: str, shapes: dict[str, tuple[int, ...] | None], compute: Callable[[], dict[str, Tensor]]) -> dict:

@@ -15,9 +15,9 @@ from torch import Tensor
 from snips.buffers import in_own_memory
 from snips.files import new_file
 from snips.images import load_image, to_picture
+from snips.operators.pictures import is_picture
 from snips.photos.arrays import load_npy, load_npz, npz_names
 from snips.problems import Build, InverseProblem, make_operator
-from snips.report import is_picture
 from snips.results import storage
 
 

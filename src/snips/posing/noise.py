@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from snips.operators import Inpainting, LinearOperator
+from snips.operators.pictures import is_picture
 from snips.priors.stationary import SolvedPosterior, StationaryGaussian
 from snips.problems import InverseProblem
-from snips.report.grid import is_picture
 
 FEWEST = 50  # noise values that an estimate needs
 COEFFICIENTS = 200  # of wavelets, as their median is less efficient

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from snips.buffers import ExactBuffers
-from snips.operators.base import LinearOperator, check_memory, checked_image_shape
+from snips.memory import check_memory
+from snips.operators.base import LinearOperator, checked_image_shape
 from snips.operators.separable import aligned_svd
 from snips.priors.base import Prior, check_images, per_image
 

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from snips.files import new_file
 from snips.priors.ncsnv2 import NCSNv2, NCSNv2Deeper
 
 FORMAT = "snips-ncsnv2-1"
@@ -58,10 +59,11 @@ def load_ncsnv2(path: StrPath) -> NCSNv2:
 
 
 def save_ncsnv2(model: NCSNv2, path: StrPath) -> None:
-    """Write the weights, as they are, as safetensors."""
+    """Write the weights, as they are, as safetensors, whole or not at all."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     content = save(tensors, {"format": FORMAT, "architecture": type(model).name})
-    Path(path).write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
+    with new_file(Path(path)) as work:
+        work.write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
 
 
 def _read_pickle(path: StrPath) -> Any:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from snips.buffers import ExactBuffers
-from snips.operators.base import check_memory, numbers_of
+from snips.memory import check_memory
+from snips.operators.base import numbers_of
+from snips.operators.subsampled import mirrored
 from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
 from snips.priors.base import Prior, check_images, per_image
 from snips.solvers import conjugate_gradients
@@ -45,8 +47,7 @@ class StationaryGaussian(ExactBuffers, Prior):
         power = numbers_of(power_spectrum, "the power spectrum", torch.float64)
         if power.ndim != 2 or not torch.isfinite(power).all() or (power < 0).any():
             raise ValueError("the power spectrum must be a finite (H, W) array without negative entries")
-        mirrored = power.flip(0, 1).roll((1, 1), (0, 1))
-        if not torch.allclose(power, mirrored, rtol=1e-6):
+        if not torch.allclose(power, mirrored(power), rtol=1e-6):
             raise ValueError("the power spectrum of a real image is even: P(k) = P(-k)")
         K = _checked_colours(channel_covariance, channels)
         eigenvalues, rotation = torch.linalg.eigh(K)

@@ -22,6 +22,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from snips.files import new_file
 from snips.priors.base import Prior, per_image
 from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
 from snips.priors.wiener import Wiener
@@ -149,12 +150,8 @@ def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object]
         for name, value in model.state_dict().items()
     }
     metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config)), "note": json.dumps(note or {})}
-    partial = Path(f"{os.fspath(path)}.partial")
-    with open(partial, "wb") as file:
-        file.write(save(tensors, metadata))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with new_file(Path(path)) as work:
+        work.write_bytes(save(tensors, metadata))
 
 
 def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:

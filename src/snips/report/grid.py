@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from snips.images import to_picture
-from snips.operators import FourierSampling, LinearOperator
+from snips.operators.pictures import is_picture
 from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
@@ -21,12 +21,6 @@ LARGEST = 384  # pixels; larger pictures are shrunk in the grid, they are saved 
 def degraded_view(problem: InverseProblem) -> Tensor:
     """y as pictures (B, C, H, W): itself where it is an image, else the least-norm image that fits it."""
     return problem.y if is_picture(problem.operator) else problem.operator.pinv(problem.y)
-
-
-def is_picture(operator: LinearOperator) -> bool:
-    """Whether a measurement can be looked at: grey or coloured pixels, not frequencies."""
-    shape = operator.measurement_shape
-    return len(shape) == 3 and shape[0] in (1, 3) and not isinstance(operator, FourierSampling)
 
 
 def comparison_grid(

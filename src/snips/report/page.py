@@ -13,12 +13,12 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-import snips
 from snips.report.colours import colour_map, round_up, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
 from snips.report.panels import sample_panel
 from snips.report.verdicts import verdict_table, verdict_words
+from snips.version import __version__
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
@@ -28,8 +28,9 @@ MAP_SIDE = 512  # pixels, about what the page shows: its labels stay sharp
 
 
 @cache
-def _template() -> Template:
-    return Template((Path(__file__).parents[1] / "assets" / "report.html").read_text(encoding="utf-8"))
+def template(name: str) -> Template:
+    """A page of the package with places to fill."""
+    return Template((Path(__file__).parents[1] / "assets" / name).read_text(encoding="utf-8"))
 
 
 def page(restoration: Restoration, b: int = 0) -> str:
@@ -38,7 +39,7 @@ def page(restoration: Restoration, b: int = 0) -> str:
     found = restoration.faithfulness()
     title = f"{_problem_name(restoration)}: {len(samples)} samples"
     panels = [sample_panel(problem, x, b, k, verdict_words(found, k, b)) for k, x in enumerate(samples)]
-    return _template().substitute(
+    return template("report.html").substitute(
         title=html.escape(title),
         summary=html.escape(repr(restoration)),
         data=_script_json(_viewer_data(restoration, b)),
@@ -46,7 +47,7 @@ def page(restoration: Restoration, b: int = 0) -> str:
         verdicts=verdict_table(found, b),
         settings=_settings_rows(restoration),
         command=_command(restoration),
-        version=html.escape(snips.__version__),
+        version=html.escape(__version__),
     )
 
 

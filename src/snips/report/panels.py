@@ -7,10 +7,10 @@ import html
 from torch import Tensor
 
 from snips.operators import Inpainting
+from snips.operators.pictures import is_picture
 from snips.problems import InverseProblem
 from snips.report import plots
 from snips.report.embedding import data_uri, shown
-from snips.report.grid import is_picture
 
 RESIDUAL_REACH = 4  # sigma_0: black and white in the picture of a residual
 

@@ -19,11 +19,11 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-import snips
 from snips.files import flush, flush_tree
 from snips.operators import LinearOperator
 from snips.problems import Build, InverseProblem, make_operator
 from snips.report.files import OWN_PATTERNS, write_pictures
+from snips.version import __version__
 
 if TYPE_CHECKING:
     from snips.restoration import Restoration
@@ -189,4 +189,4 @@ def _description(restoration: Restoration, recipe: dict[str, Any] | None) -> dic
 
 def versions() -> dict[str, str]:
     """What else than the settings may change results."""
-    return {"snips": snips.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    return {"snips": __version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from snips.operators.base import available_memory
+from snips.memory import available_memory
 from snips.priors.base import Prior
 from snips.priors.tiled import TiledPrior
 from snips.problems import InverseProblem

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from snips.names import check_count
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, check_count, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.schedules import checked_sigmas, geometric
 from snips.streams import Chain, Streams

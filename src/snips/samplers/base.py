@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from snips.names import unknown_name
+from snips.names import check_count, unknown_name
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.schedules import is_whole
 from snips.streams import Chain, Streams
 
 
@@ -92,11 +91,6 @@ def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
     assert info is not None, "a sampler makes at least one step"
     return info.state.x
-
-
-def check_count(name: str, value: int) -> None:
-    if not is_whole(value) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
 
 
 def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[str, Any]) -> None:

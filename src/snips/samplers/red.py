@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
+from snips.images import luminance
+from snips.names import check_count
 from snips.priors.base import Prior
 from snips.problems import InverseProblem, make_operator
-from snips.samplers.base import check_count, denoise
+from snips.samplers.base import denoise
 
-LUMINANCE = (0.299, 0.587, 0.114)  # of R, G, B: the Y of YCbCr (BT.601)
 DENOISER_SIGMA = 3.25 / 255  # the noise level that the authors of RED ask their denoiser to remove
 
 
@@ -66,11 +66,6 @@ def red_luminance(problem: InverseProblem, prior: Prior, **options: float) -> Te
     grey = InverseProblem(operator, luminance(problem.y), problem.sigma_0, first_image=problem.first_image)
     restored = red(grey, GreyPrior(prior), **options)  # pyright: ignore[reportArgumentType]
     return (problem.y + restored - grey.y).clamp(0, 1)
-
-
-def luminance(x: Tensor) -> Tensor:
-    """Y of RGB images (B, 3, ...) -> (B, 1, ...)."""
-    return torch.einsum("c,bc...->b...", x.new_tensor(LUMINANCE), x)[:, None]
 
 
 class GreyPrior(Prior):

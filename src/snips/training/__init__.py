@@ -1,4 +1,4 @@
-"""Training of our own priors; `python -m snips.training --help`."""
+"""Training of our own priors: what `snips train` runs."""
 
 from snips.training.loop import train
 from snips.training.presets import PRESETS, with_network

@@ -9,24 +9,17 @@ from typing import Any
 
 import torch
 
-from snips.files import flush
+from snips.files import flush, new_file
 
 
 def write_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Replace the checkpoint; the one before stays beside it as `.previous`, and survives a failed write."""
-    partial = path.with_suffix(".partial")
-    try:
-        with open(partial, "wb") as file:
+    with new_file(path) as work:
+        with open(work, "wb") as file:
             torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    if path.exists():
-        _link(path, path.with_suffix(".previous"))
-    partial.replace(path)
-    flush(path.parent)
+        flush(work)  # only a new one that is on the disk lets go of the one before the last
+        if path.exists():
+            _link(path, path.with_suffix(".previous"))
 
 
 def _link(path: Path, name: Path) -> None:

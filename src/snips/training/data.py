@@ -6,17 +6,21 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from snips.files import new_file
+from snips.images import luminance
+
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
 HELD_OUT = 0.05  # share of a folder's last files that is not trained on, where no official split exists
-LUMINANCE = torch.tensor([0.299, 0.587, 0.114])
 
 
 def celeba64(image: Image.Image) -> Image.Image:
@@ -38,10 +42,16 @@ class ImageSet:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @cached_property
+    def starts(self) -> Tensor:
+        """(N,): where in `pixels` each image begins."""
+        lengths = 3 * self.sizes.prod(1)
+        return torch.cumsum(lengths, 0) - lengths
+
     def image(self, index: int) -> Tensor:
         """Image number `index` as (3, H, W) uint8."""
         height, width = self.sizes[index].tolist()
-        start = int(3 * self.sizes[:index].prod(1).sum()) if index else 0
+        start = int(self.starts[index])
         return self.pixels[start : start + 3 * height * width].view(height, width, 3).permute(2, 0, 1)
 
     @staticmethod
@@ -49,16 +59,19 @@ class ImageSet:
         return ImageSet(torch.cat([s.pixels for s in sets]), torch.cat([s.sizes for s in sets]))
 
 
+def check_sizes(images: ImageSet, crop: int) -> None:
+    smallest = int(images.sizes.min())
+    if smallest < crop:
+        raise ValueError(f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}")
+
+
 class Crops:
     """Random square crops, flipped or not, from an image set; larger images are drawn more often."""
 
     def __init__(self, images: ImageSet, crop: int) -> None:
-        smallest = int(images.sizes.min())
-        if smallest < crop:
-            raise ValueError(f"an image is only {smallest} pixels wide or high; choose a crop of at most {smallest}")
+        check_sizes(images, crop)
         self.images, self.crop = images, crop
         area = images.sizes.prod(1)
-        self.starts = torch.cumsum(3 * area, 0) - 3 * area
         self.shares = torch.cumsum(area.double(), 0) / area.sum()
 
     def draw(self, count: int, channels: int, random: torch.Generator) -> Tensor:
@@ -70,9 +83,8 @@ class Crops:
         return to_float(torch.stack(crops), channels)
 
     def _cut(self, index: int, down: float, right: float, flip: float) -> Tensor:
-        height, width = self.images.sizes[index].tolist()
-        start = int(self.starts[index])
-        image = self.images.pixels[start : start + 3 * height * width].view(height, width, 3).permute(2, 0, 1)
+        image = self.images.image(index)
+        _, height, width = image.shape
         top, left = int(down * (height - self.crop + 1)), int(right * (width - self.crop + 1))
         cut = image[:, top : top + self.crop, left : left + self.crop]
         return cut.flip(-1) if flip < 0.5 else cut
@@ -81,7 +93,7 @@ class Crops:
 def to_float(images: Tensor, channels: int) -> Tensor:
     """Bytes (B, 3, H, W) as numbers in [0, 1], all channels or their luminance."""
     scaled = images.float() / 255
-    return scaled if channels == 3 else torch.einsum("c,bchw->bhw", LUMINANCE, scaled)[:, None]
+    return scaled if channels == 3 else luminance(scaled)
 
 
 def held_out_crops(images: ImageSet, crop: int, count: int, channels: int) -> Tensor:
@@ -113,10 +125,26 @@ def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
         raise ValueError(f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more")
     listing = folder.parent / "list_eval_partition.txt"
     if listing.exists():
-        part = dict(line.split() for line in listing.read_text().splitlines())
-        return [f for f in files if part[f.name] == "0"], [f for f in files if part[f.name] == "1"]
+        return _listed(files, listing)
     kept = len(files) - max(1, round(HELD_OUT * len(files)))
     return files[:kept], files[kept:]
+
+
+def _listed(files: Sequence[Path], listing: Path) -> tuple[list[Path], list[Path]]:
+    """The files that a list of lines `name part` gives to training (0) and to validation (1)."""
+    lines = [line.split() for line in listing.read_text().splitlines() if line.strip()]
+    if any(len(words) != 2 for words in lines):
+        raise ValueError(f"{listing} must have lines `name part`, with part 0, 1 or 2: mend or remove it")
+    part = dict(lines)
+    unknown = [f.name for f in files if f.name not in part]
+    if unknown:
+        raise ValueError(f"{listing} lacks {len(unknown)} of the images, {unknown[0]} first: add them, or remove it")
+    train, held = ([f for f in files if part[f.name] == wanted] for wanted in ("0", "1"))
+    if not train or not held:
+        raise ValueError(
+            f"{listing} names {len(train)} images for training (0) and {len(held)} to hold out (1): both must be some"
+        )
+    return train, held
 
 
 def _natural(path: Path) -> tuple[tuple[int, ...], str]:
@@ -138,9 +166,11 @@ def _decode(files: Sequence[Path], prepare: Callable[[Image.Image], Image.Image]
     arrays = [_read(f, prepare) for f in files]
     sizes = torch.tensor([a.shape[:2] for a in arrays])
     pixels = torch.from_numpy(np.concatenate([a.ravel() for a in arrays]))
-    partial = stored.with_suffix(".partial")
-    save_file({"pixels": pixels, "sizes": sizes}, partial)
-    partial.replace(stored)
+    try:
+        with new_file(stored) as work:
+            save_file({"pixels": pixels, "sizes": sizes}, work)
+    except SafetensorError as error:
+        raise OSError(f"{stored} cannot be written ({error}): make space, or choose another --cache") from error
 
 
 def _read(path: Path, prepare: Callable[[Image.Image], Image.Image]) -> np.ndarray:

@@ -17,7 +17,7 @@ from snips.priors.base import Prior
 from snips.priors.precision import with_precision
 from snips.priors.unet import UNet, read_note
 from snips.training.checkpoint import read_checkpoint
-from snips.training.data import Crops, ImageSet, load_images
+from snips.training.data import Crops, ImageSet, check_sizes, load_images
 from snips.training.distributed import average_gradients, first_alone, processes, rank, world
 from snips.training.ema import PowerAverage
 from snips.training.networks import Config, kind_of, signature
@@ -35,7 +35,7 @@ class TrainState:
     optimiser: torch.optim.Optimizer
     averages: list[PowerAverage]
     step: int = 0
-    seconds: float = 0.0  # computed in steps, over all sessions
+    seconds: float = 0.0  # computed in steps, over all starts
 
     def as_dict(self) -> dict[str, Any]:
         form, config = signature(self.config)
@@ -59,6 +59,7 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     with processes():
         images, held = first_alone(lambda: load_images(settings.folders, settings.prepare, settings.cache))
         crops = Crops(images, settings.crop)
+        check_sizes(held, settings.crop)  # now, not at the first checkpoint
         state = start(settings, crops)
         log = make_log(settings) if rank() == 0 else lambda row: None
         log({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})

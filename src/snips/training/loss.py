@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.metrics.quality import psnr
 from snips.priors.base import Prior, per_image
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.unet import UNet
@@ -57,10 +58,9 @@ def psnr_table(
     """Mean PSNR in dB of denoised images clamped to [0, 1], for each sigma; the seed alone sets the noise."""
     random = torch.Generator().manual_seed(seed)
     noise = torch.randn(clean.shape, generator=random)
-    return {f"{s:g}": _psnr(prior, clean, noise, s, chunk) for s in sigmas}
+    return {f"{s:g}": _mean_psnr(prior, clean, noise, s, chunk) for s in sigmas}
 
 
-def _psnr(prior: Prior, clean: Tensor, noise: Tensor, sigma: float, chunk: int) -> float:
+def _mean_psnr(prior: Prior, clean: Tensor, noise: Tensor, sigma: float, chunk: int) -> float:
     pairs = zip(clean.split(chunk), noise.split(chunk), strict=True)
-    errors = [(prior.denoise(x + sigma * n, sigma).clamp(0, 1) - x).square().mean((1, 2, 3)) for x, n in pairs]
-    return float((-10 * torch.cat(errors).log10()).mean())
+    return float(torch.cat([psnr(prior.denoise(x + sigma * n, sigma), x) for x, n in pairs]).mean())

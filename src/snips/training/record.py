@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from snips.files import new_file
 from snips.priors.base import Prior
 from snips.training.checkpoint import write_checkpoint
 from snips.training.data import ImageSet, held_out_crops
@@ -69,9 +70,8 @@ def _examples(model: Prior, settings: TrainSettings, held: ImageSet, path: Path)
     for sigma in (0.1, 0.5, 2.0):
         noisy = clean + sigma * noise
         rows += [noisy, model.denoise(noisy, sigma)]
-    partial = path.with_suffix(".partial")
-    _grid(rows).save(partial, format="png")
-    partial.replace(path)
+    with new_file(path) as work:
+        _grid(rows).save(work)
 
 
 def _grid(rows: Sequence[Tensor]) -> Image.Image:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
+from snips.names import check_count
 from snips.priors.unet import UNetConfig
 from snips.training.loss import NoiseLevels
 from snips.training.networks import Config
@@ -36,3 +38,14 @@ class TrainSettings:
     compile: bool = False  # fuse the network's small operations; needs a C++ compiler
     tensorboard: bool = False  # besides log.jsonl
     init: str | None = None  # weights to start from, where there is no checkpoint
+
+    def __post_init__(self) -> None:
+        for name in ("crop", "batch", "warmup", "held_out"):
+            check_count(name, getattr(self, name))
+        if self.steps is not None:
+            check_count("steps", self.steps)
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"lr must be above 0 and finite, but is {self.lr}")
+        for name in ("cooldown", "minutes", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, but is {getattr(self, name)}")

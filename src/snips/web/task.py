@@ -12,13 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from snips.operators.pictures import is_picture
 from snips.photos.photo import load_photo
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
 from snips.priors.registry import BUNDLED
 from snips.problems import PROBLEMS, make_operator
-from snips.report import is_picture
 from snips.restoration import Interrupted, Restoration, restore
 from snips.running.costs import chosen_chunk, fitting_pixels
 from snips.samplers import StepInfo
