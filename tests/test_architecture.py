@@ -15,8 +15,8 @@ SOURCE = ROOT / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
-    {"version", "names", "memory", "allocator", "buffers", "files", "schedules", "streams", "solvers", "plugins"},
-    {"photos", "operators"},
+    {"version", "names", "memory", "allocator", "buffers", "files", "streams", "solvers", "plugins"},
+    {"photos", "operators", "schedules"},
     {"images", "priors", "problems"},
     {"samplers", "metrics", "integrations", "whitening"},
     {"conversion", "report", "training"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from scipy import stats
@@ -56,8 +57,11 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     white and Gaussian too, asks that its level lie within 10 % of sigma_0 or 4 standard errors, whichever is wider.
     """
     each = [_tested(problem, samples[k : k + 1]) for k in range(len(samples))]  # one after the other, to save memory
-    figures = {f.name: [getattr(found, f.name) for found in each] for f in fields(Faithfulness)}
-    return Faithfulness(**{name: None if found[0] is None else torch.cat(found) for name, found in figures.items()})
+    figures: dict[str, Any] = {}
+    for name in (field.name for field in fields(Faithfulness)):
+        found = [getattr(one, name) for one in each]
+        figures[name] = None if found[0] is None else torch.cat(found)
+    return Faithfulness(**figures)
 
 
 def _tested(problem: InverseProblem, samples: Tensor) -> Faithfulness:
