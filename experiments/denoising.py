@@ -28,6 +28,8 @@ from snips.experiments.datasets import bsds_test, celeba_test
 from snips.metrics import psnr
 
 RESULTS = Path(__file__).parent / "results"
+CARDS = Path(__file__).parents[1] / "src" / "snips" / "priors" / "weights"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 FFDNET_LIMIT = 75 / 255  # the largest noise it was trained for
 SIGMAS = {
     "faces": (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0),
@@ -96,6 +98,23 @@ def show(name: str, rows: list[dict], curve: list[dict]) -> None:
         Console(width=140).print(progress)
 
 
+def figures(rows: list[dict], curve: list[dict]) -> str:
+    """For the card that lies beside the weights: hours of training, and PSNR by noise level."""
+    lines = [f"Trained for {curve[-1]['hours']:.1f} hours on one CPU core.", ""] if curve else []
+    lines += ["| sigma | PSNR dB | FFDNet dB |", "|---|---|---|"]
+    for row in rows:
+        beside = "" if row["ffdnet"] is None else f"{row['ffdnet']:.2f}"
+        lines.append(f"| {row['sigma']:.3g} | {row['psnr']:.2f} | {beside} |")
+    return "\n".join(lines)
+
+
+def write_card(name: str, text: str) -> None:
+    """Put the figures between the marks of the card."""
+    card = CARDS / f"{name}.md"
+    before, rest = card.read_text().split(BEGIN)
+    card.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=list(SIGMAS))
@@ -116,6 +135,8 @@ def main() -> None:
     command = f"python experiments/denoising.py {args.name} --data FOLDER --images {args.images}"
     record = {"command": command, "test": rows, "training": curve}
     (RESULTS / f"denoising_{args.name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    if args.prior is None:
+        write_card(args.name, figures(rows, curve))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import time
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 
 import snips
 from ncsnv2_cases import published_file, reference_network
+from scripts import ROOT, load_script
 from snips.priors import registry
 from snips.priors.ncsnv2_files import FORMAT, save_ncsnv2
 from snips.priors.registry import BUNDLED, load_prior
@@ -188,3 +190,10 @@ def test_weights_that_are_no_numbers(tmp_path):
 def test_a_training_checkpoint_points_to_its_weights(tmp_path):
     torch.save({"config": "{}", "model": {}}, tmp_path / "checkpoint.pt")
     assert "weights.safetensors" in message_for(tmp_path / "checkpoint.pt")
+
+
+@pytest.mark.parametrize("name", ["faces", "natural"])
+def test_cards_repeat_the_stored_figures(name):
+    denoising = load_script(ROOT / "experiments" / "denoising.py")
+    stored = json.loads((ROOT / "experiments" / "results" / f"denoising_{name}.json").read_text())
+    assert denoising.figures(stored["test"], stored["training"]) in BUNDLED[name].card.read_text()
