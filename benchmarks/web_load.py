@@ -82,8 +82,8 @@ class Visitor:
 
     def restore(self, tally: Tally, lock: threading.Lock) -> None:
         with self.page():
-            uploaded = {"files": (self.picture.name, self.picture.read_bytes())}
-            (path,) = self.client.post("upload", files=uploaded).json()
+            files = {"files": (self.picture.name, self.picture.read_bytes())}
+            (path,) = self.client.post("upload", files=files).json()
             self.call("on_upload", [{"path": path, "meta": {"_type": "gradio.FileData"}}])
             while True:
                 numbers = [SIGMA, False, SAMPLES, CALLS, GAUSSIAN, self.number]
