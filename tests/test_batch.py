@@ -181,6 +181,7 @@ def test_masks_options_and_truth_by_row(source, tmp_path):
         ("problem\nsr2", "no column `file`"),
         ("file\na.png\na.png", "same"),
         ("file,key\na.png,A\nb.png,a", "same"),
+        ("file,key\na.png,1\nb.png,1", "same"),  # Python keeps one object for all strings of this one letter
         ("file,sigma\na.png,1,2", "more cells"),
         ("file\n", "no measurements"),
     ],

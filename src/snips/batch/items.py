@@ -102,9 +102,10 @@ def checked_items(items: list[Item], source: Path) -> list[Item]:
         raise ValueError(f"{source} holds no measurements")
     seen: dict[str, str] = {}
     for item in items:
-        other = seen.setdefault(item.name.casefold(), item.key)
-        if other is not item.key:
+        folded = item.name.casefold()
+        if folded in seen:
             raise ValueError(
-                f"{source}: the keys {other!r} and {item.key!r} are the same: tell them apart by a column key"
+                f"{source}: the keys {seen[folded]!r} and {item.key!r} are the same: tell them apart by a column key"
             )
+        seen[folded] = item.key
     return items
