@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from batch_cases import assert_same_bits, pictures, run
-from batch_kills import check, survive_kills
+from batch_kills import check, nothing_left, survive_kills
 from snips import files
+from snips.batch import folders
 from snips.results.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
@@ -89,6 +90,50 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatc
             run(source, out)
         monkeypatch.setattr(files, "flush", flush)
         check(source, out, tmp_path / "calm")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [[], ["items/"], ["items/", "states/", "failed/"], [".run-7.json"], ["items/", ".run-7.json", ".scores-7.parquet"]],
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_killed_before_the_run_was_recorded(left, force, source, tmp_path):
+    """Whatever was there by then, the same command goes on."""
+    (tmp_path / "out").mkdir()
+    for name in left:
+        path = tmp_path / "out" / name
+        path.mkdir() if name.endswith("/") else path.write_bytes(b"{")
+    assert all(row["error"] is None for row in run(source, tmp_path / "out", force=force))
+    nothing_left(tmp_path / "out")
+
+
+@pytest.mark.parametrize("foreign", ["items/thesis.txt", ".run-7.json/thesis.txt", "items"])
+def test_what_only_looks_like_a_beginning_is_left_alone(foreign, source, tmp_path):
+    file = tmp_path / "out" / foreign
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    with pytest.raises(ValueError, match="something else"):
+        run(source, tmp_path / "out")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("removals", range(1, 7))
+def test_killed_while_old_results_are_removed(removals, source, tmp_path, monkeypatch):
+    """--force, stopped before each removal in turn, begins again."""
+    run(source, tmp_path / "out")
+    remove, left = folders._remove, [removals]
+
+    def killed(path):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        remove(path)
+
+    monkeypatch.setattr(folders, "_remove", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "out", force=True)
+    monkeypatch.setattr(folders, "_remove", remove)
+    assert all(row["error"] is None for row in run(source, tmp_path / "out", force=True))
 
 
 COMMAND = """

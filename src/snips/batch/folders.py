@@ -17,6 +17,8 @@ from snips.results.checkpoints import SECONDS, Checkpoint
 from snips.results.storage import plain, versions
 
 OWN = ("items", "states", "failed", "scores.parquet", "summary.html", "run.json")  # run.json last: it marks the folder
+FOLDERS = OWN[:3]
+HALF_WRITTEN = tuple(f".{Path(name).stem}-*" for name in OWN if "." in name)  # what `new_file` calls them until then
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,16 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
         wanted, kept = plain({**asdict(settings), "versions": versions()}), self.path / "run.json"
-        if self.path.exists() and not kept.is_file() and any(self.path.iterdir()):
+        if self.path.exists() and not kept.is_file() and not self._barely_begun():
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
         if kept.is_file() and not force:
             check_settings(self.path, read_json(kept), wanted)
         elif kept.is_file():
             self._clear()
-        for name in ("items", "states", "failed"):
-            (self.path / name).mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         write_json(kept, wanted)
+        for name in FOLDERS:
+            (self.path / name).mkdir(exist_ok=True)
 
     def recorded(self) -> dict[str, Any]:
         """What run.json says; empty where no run has begun."""
@@ -148,7 +151,7 @@ class RunFolder:
 
         Only while nobody works here: before a run, and after it, as Ray replaces workers that die in its midst.
         """
-        patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
+        patterns = ("items/.*-*", "failed/.*-*", *HALF_WRITTEN)
         for left in (path for pattern in patterns for path in self.path.glob(pattern)):
             _remove(left)
         for result in self.path.glob("items/*/result.json"):
@@ -158,6 +161,12 @@ class RunFolder:
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"
+
+    def _barely_begun(self) -> bool:
+        """Nothing but what a run that died before its run.json was there leaves: half-written files, empty folders."""
+        left = {path for pattern in HALF_WRITTEN for path in self.path.glob(pattern) if path.is_file()}
+        left |= {path for name in FOLDERS if (path := self.path / name).is_dir() and not any(path.iterdir())}
+        return left >= set(self.path.iterdir())
 
     def _clear(self) -> None:
         for name in OWN:
