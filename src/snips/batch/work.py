@@ -70,13 +70,21 @@ class Workshop:
         arrays = {key: value for key, value in options.items() if isinstance(value, Tensor)}
         others = plain({key: value for key, value in options.items() if key not in arrays})
         key = fingerprint_of({"name": name, "shape": list(image_shape), "options": others}, arrays)
-        return _kept(self.operators, key, lambda: make_operator(name, image_shape, **options))
+        return _kept(self.operators, key, lambda: _made(name, image_shape, options, others))
 
     def prior(self, name: str | None, image_shape: tuple[int, int, int], weights: dict[str, str]) -> Prior:
         """`prior_for`, remembered; other weights than the run began with end it, on whatever machine they are."""
         name = choose_prior(image_shape).name if name is None else name
         key = (name, image_shape if name == GAUSSIAN else image_shape[0])
         return _kept(self.priors, key, lambda: checked_weights(name, prior_for(name, image_shape), weights))
+
+
+def _made(name: str, image_shape: tuple[int, ...], options: dict[str, Any], told: dict[str, Any]) -> LinearOperator:
+    """`make_operator`; an option of a wrong type is bad input, too, and ends its item only."""
+    try:
+        return make_operator(name, image_shape, **options)
+    except (TypeError, AttributeError, KeyError, IndexError) as error:
+        raise ValueError(f"{name} cannot be made with the options {told}: {error}") from error
 
 
 def weights_digests(name: str | None) -> dict[str, str]:
