@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from batch_cases import assert_same_bits, pictures, run
+from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
 from batch_kills import check, nothing_left, survive_kills
 from snips import files
-from snips.batch import folders
+from snips.batch import RunFolder, folders, run_batch
 from snips.results.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
@@ -134,6 +134,30 @@ def test_killed_while_old_results_are_removed(removals, source, tmp_path, monkey
         run(source, tmp_path / "out", force=True)
     monkeypatch.setattr(folders, "_remove", remove)
     assert all(row["error"] is None for row in run(source, tmp_path / "out", force=True))
+
+
+def test_a_damaged_state_is_dropped_with_a_warning(source, tmp_path):
+    """A disk may lose the end of a file; the item begins anew instead of failing for ever."""
+    run(source, tmp_path / "calm")
+    items, folder = items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out", 0)
+    state = folder.checkpoint(items[0], items[0].digest()).path
+    folder.open(SETTINGS, force=False)
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"torn")
+    scores = run_batch(items, folder, SETTINGS)
+    assert not scores.failed
+    assert len(scores.warnings) == 1
+    assert "begun anew" in scores.warnings[0]
+    assert_same_bits(tmp_path / "calm", tmp_path / "out")
+
+
+def test_failures_go_with_their_sources(source, tmp_path):
+    (source / "bad.png").write_bytes(b"nothing")
+    run(source, tmp_path / "out")
+    assert (tmp_path / "out" / "failed" / "bad.png.json").is_file()
+    (source / "bad.png").unlink()
+    run(source, tmp_path / "out")
+    assert not list((tmp_path / "out" / "failed").iterdir())
 
 
 COMMAND = """

@@ -136,6 +136,10 @@ class RunFolder:
         """The state of an item that is under way; that of a changed one has another name."""
         return Checkpoint(self.path / "states" / item.name / f"{digest[:16]}.safetensors", self.checkpoint_seconds)
 
+    def forget_state(self, item: Item) -> None:
+        """All of an item that has its result, those of what its source was before with them."""
+        _remove(self.path / "states" / item.name)
+
     def note_failure(self, item: Item, error: str) -> None:
         write_json(self._failure(item), {"key": item.key, "error": error})
 
@@ -146,8 +150,10 @@ class RunFolder:
     def forget_failure(self, item: Item) -> None:
         self._failure(item).unlink(missing_ok=True)
 
-    def sweep(self) -> None:
+    def sweep(self, items: Sequence[Item]) -> None:
         """Remove what dead processes left: half-written files, and states and failures of items that got their result.
+
+        Failures of items that the source does not have any more go, too.
 
         Only while nobody works here: before a run, and after it, as Ray replaces workers that die in its midst.
         """
@@ -158,6 +164,8 @@ class RunFolder:
             name = result.parent.name
             _remove(self.path / "states" / name)
             _remove(self.path / "failed" / f"{name}.json")
+        for failure in set(self.path.glob("failed/*.json")) - set(map(self._failure, items)):
+            _remove(failure)
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"

@@ -56,6 +56,7 @@ class Outcome:
     key: str
     seconds: float
     error: str | None = None
+    warning: str | None = None
 
 
 class Workshop:
@@ -138,14 +139,15 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
     started = time.perf_counter()
     torch.set_num_threads(settings.threads)
     try:
-        result, checkpoint = _restored(folder, settings, item)
+        result, checkpoint, warning = _restored(folder, settings, item)
     except (ValueError, RuntimeError, MemoryError) as error:
         folder.note_failure(item, f"{' '.join(str(error).split()) or type(error).__name__}")
         return Outcome(item.key, time.perf_counter() - started, str(error))
     result.save(folder.place(item))
     checkpoint.remove()
+    folder.forget_state(item)
     folder.forget_failure(item)
-    return Outcome(item.key, time.perf_counter() - started)
+    return Outcome(item.key, time.perf_counter() - started, warning=warning)
 
 
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
@@ -155,6 +157,7 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     options = sampler_settings(settings.sampler, **settings.sampler_options)
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
+    damage = checkpoint.drop_damaged()
     prior = workshop().prior(settings.prior, shape, settings.prior_weights)
     prior = with_precision(prior, settings.precision)
     tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
@@ -170,7 +173,8 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     )
     origin: dict[str, Any] = {"item": {"key": item.key, "digest": digest, "options": item.options_digest()}}
     origin |= {"tiles": tiles.record()} if tiles else {}
-    return _with_origin(result, posed, origin), checkpoint
+    warning = f"{item.key}: its state could not be read, so it was begun anew ({damage})" if damage else None
+    return _with_origin(result, posed, origin), checkpoint, warning
 
 
 def _with_origin(result: Restoration, posed: PhotoProblem, origin: dict[str, Any]) -> Restoration:
