@@ -181,14 +181,59 @@ def test_masks_options_and_truth_by_row(source, tmp_path):
         ("problem\nsr2", "no column `file`"),
         ("file\na.png\na.png", "same"),
         ("file,key\na.png,A\nb.png,a", "same"),
+        ("file,key\na.png,1\nb.png,1", "same"),  # Python keeps one object for all strings of this one letter
         ("file,sigma\na.png,1,2", "more cells"),
         ("file\n", "no measurements"),
+        ("", "list.csv is empty"),
+        ("file,sigma,sigma\na.png,0.1,0.2", "several columns 'sigma'"),
+        ("file,sigma\na.png,0.1\n\n,0.1", "list.csv, line 4 names no file"),
+        ("file\na.png\nb\0.png", "line 3: file cannot be|line contains NUL"),  # NUL is an error of csv before 3.11
+        ("file,factor\na.png,2.5", "line 2: factor cannot be '2.5': it takes a whole number"),
     ],
 )
 def test_bad_manifests(text, message, tmp_path):
     (tmp_path / "list.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_items(tmp_path / "list.csv", {}, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("shape", ["a"]),
+        ("range", [[0, 1]]),
+        ("range", 5),
+        ("sigma", [0.1]),
+        ("sigma", True),
+        ("problem", 3),
+        ("factor", 2.5),
+        ("factor", [2]),
+        ("mask", 3),
+        ("file", 3),
+        ("key", [1]),
+        ("option.width", b"3"),
+    ],
+)
+def test_cells_of_a_wrong_type_are_refused_with_their_row(column, value, tmp_path):
+    pq.write_table(pa.Table.from_pylist([{"file": "a.png", column: value}]), tmp_path / "list.parquet")
+    with pytest.raises(ValueError, match=rf"list.parquet, row 1: {column} cannot be"):
+        read_items(tmp_path / "list.parquet", {}, tmp_path / "out")
+
+
+def test_lists_of_parquet_are_numbers_with_commas(source, tmp_path):
+    """And a whole factor may be a float, as tables make it where a row has none."""
+    row = {"file": "in/picture_0.png", "shape": [3, 16, 16], "range": [0, 255], "problem": "sr", "factor": 2.0}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "list.parquet")
+    assert [row["error"] for row in run(tmp_path / "list.parquet", tmp_path / "out")] == [None]
+
+
+def test_an_option_of_a_wrong_type_ends_its_item_only(source, tmp_path):
+    rows = [
+        {"file": f"in/picture_{i}.png", "problem": "deblur_uniform", "option.width": w} for i, w in ((0, [3]), (1, [5]))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "list.parquet")
+    table = run(tmp_path / "list.parquet", tmp_path / "out")
+    assert all("width" in row["error"] for row in table)
 
 
 @pytest.mark.parametrize("kind", ["h5", "zarr"])

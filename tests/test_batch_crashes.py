@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from batch_cases import assert_same_bits, pictures, run
-from batch_kills import check, survive_kills
+from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
+from batch_kills import check, nothing_left, survive_kills
 from snips import files
+from snips.batch import RunFolder, folders, run_batch
 from snips.results.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
@@ -89,6 +90,74 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatc
             run(source, out)
         monkeypatch.setattr(files, "flush", flush)
         check(source, out, tmp_path / "calm")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [[], ["items/"], ["items/", "states/", "failed/"], [".run-7.json"], ["items/", ".run-7.json", ".scores-7.parquet"]],
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_killed_before_the_run_was_recorded(left, force, source, tmp_path):
+    """Whatever was there by then, the same command goes on."""
+    (tmp_path / "out").mkdir()
+    for name in left:
+        path = tmp_path / "out" / name
+        path.mkdir() if name.endswith("/") else path.write_bytes(b"{")
+    assert all(row["error"] is None for row in run(source, tmp_path / "out", force=force))
+    nothing_left(tmp_path / "out")
+
+
+@pytest.mark.parametrize("foreign", ["items/thesis.txt", ".run-7.json/thesis.txt", "items"])
+def test_what_only_looks_like_a_beginning_is_left_alone(foreign, source, tmp_path):
+    file = tmp_path / "out" / foreign
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    with pytest.raises(ValueError, match="something else"):
+        run(source, tmp_path / "out")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("removals", range(1, 7))
+def test_killed_while_old_results_are_removed(removals, source, tmp_path, monkeypatch):
+    """--force, stopped before each removal in turn, begins again."""
+    run(source, tmp_path / "out")
+    remove, left = folders._remove, [removals]
+
+    def killed(path):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        remove(path)
+
+    monkeypatch.setattr(folders, "_remove", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "out", force=True)
+    monkeypatch.setattr(folders, "_remove", remove)
+    assert all(row["error"] is None for row in run(source, tmp_path / "out", force=True))
+
+
+def test_a_damaged_state_is_dropped_with_a_warning(source, tmp_path):
+    """A disk may lose the end of a file; the item begins anew instead of failing for ever."""
+    run(source, tmp_path / "calm")
+    items, folder = items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out", 0)
+    state = folder.checkpoint(items[0], items[0].digest()).path
+    folder.open(SETTINGS, force=False)
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"torn")
+    scores = run_batch(items, folder, SETTINGS)
+    assert not scores.failed
+    assert len(scores.warnings) == 1
+    assert "begun anew" in scores.warnings[0]
+    assert_same_bits(tmp_path / "calm", tmp_path / "out")
+
+
+def test_failures_go_with_their_sources(source, tmp_path):
+    (source / "bad.png").write_bytes(b"nothing")
+    run(source, tmp_path / "out")
+    assert (tmp_path / "out" / "failed" / "bad.png.json").is_file()
+    (source / "bad.png").unlink()
+    run(source, tmp_path / "out")
+    assert not list((tmp_path / "out" / "failed").iterdir())
 
 
 COMMAND = """

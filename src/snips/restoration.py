@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.buffers import contents
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.metrics.quality import TOO_SMALL
 from snips.names import check_count, unknown_name
@@ -24,10 +23,11 @@ from snips.photos.photo import as_photo, checked_range
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, prior_for
+from snips.priors.tiled import tile_side
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
 from snips.results import labelled, storage
-from snips.results.checkpoints import Checkpoint, fingerprint_of
+from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
 from snips.samplers.base import OnStep, check_options
@@ -170,15 +170,17 @@ def restore(
     described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
     resume, keep = None, None
     if checkpoint is not None:
-        described["fingerprint"] = fingerprint = run_fingerprint(task, denoiser, samples, described)
-        resume, keep = checkpoint.load(fingerprint), partial(checkpoint.save, fingerprint)
+        fingerprint = run_fingerprint(task, denoiser, samples, described)
+        facts = {**run_facts(task, denoiser, samples, described), "tile": tile_side(denoiser)}
+        resume, keep = checkpoint.load(fingerprint, facts), partial(checkpoint.save, fingerprint, facts=facts)
+        described["fingerprint"] = fingerprint
     finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step, resume, keep)
 
     def result(drawn: Tensor, **more: Any) -> Restoration:
         settings = {
             **described,
             "prior": denoiser.name or type(denoiser).__name__,
-            "seconds": round(time.perf_counter() - started, 3),
+            "seconds": round(time.perf_counter() - started + (checkpoint.spent if checkpoint else 0), 3),
             "threads": torch.get_num_threads(),
             **({"notes": list(posed.notes)} if posed.notes else {}),
             **({"noise": str(posed.noise)} if posed.noise else {}),
@@ -200,21 +202,6 @@ def restore(
 def sampler_for(name: str, problem: InverseProblem) -> str:
     """The sampler that is used: `fast` needs an SVD."""
     return "matrix_free" if name == "fast" and not problem.operator.has_svd else name
-
-
-def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> str:
-    """Of the measurement, the operator, the prior and all settings; threads decide about rounding."""
-    arrays, recipe = storage.recipe_to_json(problem.operator)
-    facts = {
-        **storage.plain(described),
-        "samples": samples,
-        "operator": recipe or repr(problem.operator),
-        "noise": [problem.sigma_0, problem.first_image],
-        "prior": prior.name or type(prior).__name__,
-        "threads": torch.get_num_threads(),
-        "device": problem.y.device.type,
-    }
-    return fingerprint_of(facts, {"y": problem.y}, arrays, contents(problem.operator), contents(prior))
 
 
 def _posed(

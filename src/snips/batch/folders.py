@@ -17,6 +17,8 @@ from snips.results.checkpoints import SECONDS, Checkpoint
 from snips.results.storage import plain, versions
 
 OWN = ("items", "states", "failed", "scores.parquet", "summary.html", "run.json")  # run.json last: it marks the folder
+FOLDERS = OWN[:3]
+HALF_WRITTEN = tuple(f".{Path(name).stem}-*" for name in OWN if "." in name)  # what `new_file` calls them until then
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,16 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
         wanted, kept = plain({**asdict(settings), "versions": versions()}), self.path / "run.json"
-        if self.path.exists() and not kept.is_file() and any(self.path.iterdir()):
+        if self.path.exists() and not kept.is_file() and not self._barely_begun():
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
         if kept.is_file() and not force:
             check_settings(self.path, read_json(kept), wanted)
         elif kept.is_file():
             self._clear()
-        for name in ("items", "states", "failed"):
-            (self.path / name).mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         write_json(kept, wanted)
+        for name in FOLDERS:
+            (self.path / name).mkdir(exist_ok=True)
 
     def recorded(self) -> dict[str, Any]:
         """What run.json says; empty where no run has begun."""
@@ -133,6 +136,10 @@ class RunFolder:
         """The state of an item that is under way; that of a changed one has another name."""
         return Checkpoint(self.path / "states" / item.name / f"{digest[:16]}.safetensors", self.checkpoint_seconds)
 
+    def forget_state(self, item: Item) -> None:
+        """All of an item that has its result, those of what its source was before with them."""
+        _remove(self.path / "states" / item.name)
+
     def note_failure(self, item: Item, error: str) -> None:
         write_json(self._failure(item), {"key": item.key, "error": error})
 
@@ -143,21 +150,31 @@ class RunFolder:
     def forget_failure(self, item: Item) -> None:
         self._failure(item).unlink(missing_ok=True)
 
-    def sweep(self) -> None:
+    def sweep(self, items: Sequence[Item]) -> None:
         """Remove what dead processes left: half-written files, and states and failures of items that got their result.
+
+        Failures of items that the source does not have any more go, too.
 
         Only while nobody works here: before a run, and after it, as Ray replaces workers that die in its midst.
         """
-        patterns = ("items/.*-*", "failed/.*-*", *(f".{Path(name).stem}-*" for name in OWN if "." in name))
+        patterns = ("items/.*-*", "failed/.*-*", *HALF_WRITTEN)
         for left in (path for pattern in patterns for path in self.path.glob(pattern)):
             _remove(left)
         for result in self.path.glob("items/*/result.json"):
             name = result.parent.name
             _remove(self.path / "states" / name)
             _remove(self.path / "failed" / f"{name}.json")
+        for failure in set(self.path.glob("failed/*.json")) - set(map(self._failure, items)):
+            _remove(failure)
 
     def _failure(self, item: Item) -> Path:
         return self.path / "failed" / f"{item.name}.json"
+
+    def _barely_begun(self) -> bool:
+        """Nothing but what a run that died before its run.json was there leaves: half-written files, empty folders."""
+        left = {path for pattern in HALF_WRITTEN for path in self.path.glob(pattern) if path.is_file()}
+        left |= {path for name in FOLDERS if (path := self.path / name).is_dir() and not any(path.iterdir())}
+        return left >= set(self.path.iterdir())
 
     def _clear(self) -> None:
         for name in OWN:

@@ -16,6 +16,7 @@ from snips.streams import checked_seed
 # What may be said of an item: as the options of `snips restore`, without the dashes.
 FILE_COLUMNS = ("file", "mask", "kernel", "matrix", "truth")
 COLUMNS = (*FILE_COLUMNS, "key", "problem", "sigma", "factor", "shape", "range")
+LISTS = ("shape", "range")
 OPTION = "option."  # option.NAME is an option of the problem
 OWN = "_"  # columns of the user's own begin with it
 LONGEST_NAME = 80  # characters of a key that a folder's name shows
@@ -74,20 +75,63 @@ def _sha(path: Path) -> bytes:
     return hashed.digest()
 
 
-def item_from(cells: dict[str, Any], said: dict[str, Any], base: Path) -> Item:
+def item_from(cells: dict[str, Any], said: dict[str, Any], base: Path, where: str) -> Item:
     """An item from the cells of a manifest, with paths relative to it; what they leave open is as said of all."""
-    own = {name: value for name, value in cells.items() if value is not None and value != ""}
+    own = {name: _checked(name, value, where) for name, value in cells.items() if value is not None and value != ""}
     if "file" not in own:
-        raise ValueError(f"{base}: each row needs a file, but one has none")
+        raise ValueError(f"{where} names no file: each row needs one")
+    key = str(own.pop("key", own["file"]))
     for column in (column for column in FILE_COLUMNS if column in own):
-        own[column] = str((base / str(own[column])).resolve())
-    row = {**said, **own}
-    return Item(str(row.pop("key", cells["file"])), row)
+        own[column] = str((base / own[column]).resolve())
+    return Item(key, {**said, **own})
+
+
+def _checked(column: str, value: Any, where: str) -> Any:
+    """A cell of a type that its column may have: Parquet has all kinds. A list of numbers becomes text, as in CSV."""
+    if column in LISTS and isinstance(value, list) and value and all(map(_is_number, value)):
+        value = ",".join(map(str, value))
+    wrong = not _fits(column, value)
+    if wrong or (isinstance(value, str) and "\0" in value):
+        raise ValueError(f"{where}: {column} cannot be {value!r}: it takes {_wanted(column)}")
+    return value
+
+
+def _fits(column: str, value: Any) -> bool:
+    if column == "factor":
+        return _is_whole(value)
+    if column in ("key", "sigma"):
+        return isinstance(value, str) or _is_number(value)
+    if column.startswith(OPTION):
+        return _is_plain(value)
+    return isinstance(value, str)
+
+
+def _wanted(column: str) -> str:
+    known = {"factor": "a whole number", "key": "text or a number", "sigma": "a number or auto"}
+    known |= dict.fromkeys(FILE_COLUMNS, "a path") | dict.fromkeys(LISTS, "numbers with commas between them")
+    return known.get(column, "text, numbers or lists of them" if column.startswith(OPTION) else "text")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    """2, "2", and 2.0, which tables make of 2 where another row has none."""
+    if isinstance(value, str):
+        return value.strip().removeprefix("-").isdecimal()
+    return _is_number(value) and value == value // 1
+
+
+def _is_plain(value: Any) -> bool:
+    return all(map(_is_plain, value)) if isinstance(value, list) else isinstance(value, str | bool | int | float)
 
 
 def check_columns(names: list[str], source: Path) -> list[str]:
     """The columns to read. One that is not known may be a slip, and a slip may be a wrong picture: it is refused."""
     for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{source} has several columns {name!r}: which of them holds? Remove the others")
         if name not in COLUMNS and not name.startswith((OPTION, OWN)):
             hint = f"{unknown_name('column', name, list(COLUMNS))}, or {OPTION}NAME; begin your own with {OWN}"
             raise ValueError(f"{source}: {hint}")
@@ -102,9 +146,10 @@ def checked_items(items: list[Item], source: Path) -> list[Item]:
         raise ValueError(f"{source} holds no measurements")
     seen: dict[str, str] = {}
     for item in items:
-        other = seen.setdefault(item.name.casefold(), item.key)
-        if other is not item.key:
+        folded = item.name.casefold()
+        if folded in seen:
             raise ValueError(
-                f"{source}: the keys {other!r} and {item.key!r} are the same: tell them apart by a column key"
+                f"{source}: the keys {seen[folded]!r} and {item.key!r} are the same: tell them apart by a column key"
             )
+        seen[folded] = item.key
     return items

@@ -47,7 +47,7 @@ def run_batch(
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         folder.open(settings, force)
-        folder.sweep()
+        folder.sweep(items)
         warnings = folder.doubts(items)
         pending = [item for item in items if not folder.is_finished(item)]
         standing = Standing(len(items), len(items) - len(pending), 0, 0)
@@ -55,8 +55,9 @@ def run_batch(
         for outcome in ENGINES[engine](folder, settings, pending, address):
             failed = standing.failed + (outcome.error is not None)
             standing = Standing(standing.total, standing.before, standing.done + 1, failed)
+            warnings += [outcome.warning] if outcome.warning else []
             progress(standing, outcome)
-        folder.sweep()
+        folder.sweep(items)
         scores = Scores.of(folder, items, warnings)
         write_table(scores, folder.path / "scores.parquet")
         write_summary(scores, folder)

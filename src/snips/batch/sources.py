@@ -29,9 +29,9 @@ def read_items(source: Path, said: dict[str, Any], out: Path, dataset: str | Non
     if source.suffix.lower() not in MANIFESTS:
         raise ValueError(f"{source} is no folder, and no file that ends in {', '.join((*MANIFESTS, *stacks.HDF5))}")
     names, rows = MANIFESTS[source.suffix.lower()](source)
-    known = check_columns(names, source)
-    base = source.resolve().parent
-    return checked_items([item_from({name: row.get(name) for name in known}, said, base) for row in rows], source)
+    known, base = check_columns(names, source), source.resolve().parent
+    cells = ((where, {name: row.get(name) for name in known}) for where, row in rows)
+    return checked_items([item_from(row, said, base, f"{source}, {where}") for where, row in cells], source)
 
 
 def _folder(folder: Path, said: dict[str, Any], out: Path) -> list[Item]:
@@ -50,27 +50,33 @@ def _stack(path: Path, said: dict[str, Any], dataset: str | None) -> list[Item]:
     return [Item(f"{index:0{DIGITS}d}", {**place, "index": index}) for index in range(count)]
 
 
-def _csv(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+Rows = list[tuple[str, dict[str, Any]]]  # each with its place in the file, for people
+
+
+def _csv(path: Path) -> tuple[list[str], Rows]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True, restkey="", strict=True)
-            rows = list(reader)
+            names = list(reader.fieldnames or [])
+            rows = [(f"line {reader.line_num}", row) for row in reader]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read as CSV: {error}") from error
-    longer = next((number for number, row in enumerate(rows, 2) if "" in row), None)
+    if not names:
+        raise ValueError(f"{path} is empty: its first line must name the columns")
+    longer = next((where for where, row in rows if "" in row and "" not in names), None)
     if longer is not None:
-        raise ValueError(f"{path}: line {longer} has more cells than the header has names")
-    return list(reader.fieldnames or []), rows
+        raise ValueError(f"{path}: {longer} has more cells than the header has names")
+    return names, rows
 
 
-def _parquet(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+def _parquet(path: Path) -> tuple[list[str], Rows]:
     arrow = stacks.optional("pyarrow", "a Parquet manifest")
     parquet = stacks.optional("pyarrow.parquet", "a Parquet manifest")
     try:
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
-    return table.column_names, table.to_pylist()
+    return table.column_names, [(f"row {number}", row) for number, row in enumerate(table.to_pylist(), 1)]
 
 
 MANIFESTS = {".csv": _csv, ".parquet": _parquet}

@@ -56,6 +56,7 @@ class Outcome:
     key: str
     seconds: float
     error: str | None = None
+    warning: str | None = None
 
 
 class Workshop:
@@ -70,13 +71,21 @@ class Workshop:
         arrays = {key: value for key, value in options.items() if isinstance(value, Tensor)}
         others = plain({key: value for key, value in options.items() if key not in arrays})
         key = fingerprint_of({"name": name, "shape": list(image_shape), "options": others}, arrays)
-        return _kept(self.operators, key, lambda: make_operator(name, image_shape, **options))
+        return _kept(self.operators, key, lambda: _made(name, image_shape, options, others))
 
     def prior(self, name: str | None, image_shape: tuple[int, int, int], weights: dict[str, str]) -> Prior:
         """`prior_for`, remembered; other weights than the run began with end it, on whatever machine they are."""
         name = choose_prior(image_shape).name if name is None else name
         key = (name, image_shape if name == GAUSSIAN else image_shape[0])
         return _kept(self.priors, key, lambda: checked_weights(name, prior_for(name, image_shape), weights))
+
+
+def _made(name: str, image_shape: tuple[int, ...], options: dict[str, Any], told: dict[str, Any]) -> LinearOperator:
+    """`make_operator`; an option of a wrong type is bad input, too, and ends its item only."""
+    try:
+        return make_operator(name, image_shape, **options)
+    except (TypeError, AttributeError, KeyError, IndexError) as error:
+        raise ValueError(f"{name} cannot be made with the options {told}: {error}") from error
 
 
 def weights_digests(name: str | None) -> dict[str, str]:
@@ -130,14 +139,15 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
     started = time.perf_counter()
     torch.set_num_threads(settings.threads)
     try:
-        result, checkpoint = _restored(folder, settings, item)
+        result, checkpoint, warning = _restored(folder, settings, item)
     except (ValueError, RuntimeError, MemoryError) as error:
         folder.note_failure(item, f"{' '.join(str(error).split()) or type(error).__name__}")
         return Outcome(item.key, time.perf_counter() - started, str(error))
     result.save(folder.place(item))
     checkpoint.remove()
+    folder.forget_state(item)
     folder.forget_failure(item)
-    return Outcome(item.key, time.perf_counter() - started)
+    return Outcome(item.key, time.perf_counter() - started, warning=warning)
 
 
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
@@ -147,6 +157,7 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     options = sampler_settings(settings.sampler, **settings.sampler_options)
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
+    damage = checkpoint.drop_damaged()
     prior = workshop().prior(settings.prior, shape, settings.prior_weights)
     prior = with_precision(prior, settings.precision)
     tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
@@ -162,7 +173,8 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     )
     origin: dict[str, Any] = {"item": {"key": item.key, "digest": digest, "options": item.options_digest()}}
     origin |= {"tiles": tiles.record()} if tiles else {}
-    return _with_origin(result, posed, origin), checkpoint
+    warning = f"{item.key}: its state could not be read, so it was begun anew ({damage})" if damage else None
+    return _with_origin(result, posed, origin), checkpoint, warning
 
 
 def _with_origin(result: Restoration, posed: PhotoProblem, origin: dict[str, Any]) -> Restoration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from snips.cli.app import err
+from snips.files import read_json
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.restoration import Interrupted, Restoration, run_fingerprint, sampler_for
-from snips.results.checkpoints import Checkpoint
+from snips.restoration import Interrupted, Restoration, sampler_for
+from snips.results.checkpoints import Checkpoint, run_fingerprint
 from snips.running.devices import moved, restore_on
 from snips.running.tiling import Tiles
 from snips.running.verification import finer, verified
@@ -84,6 +85,10 @@ class RestoreRun:
             )
         return result
 
+    def is_begun(self) -> bool:
+        """Whether the state on the disk is this run's."""
+        return self.checkpoint is not None and self.checkpoint.recorded().get("fingerprint") == self.fingerprint()
+
     def fingerprint(self) -> str:
         sampler = sampler_for(self.sampler, self.posed.problem)
         described = {"sampler": sampler, "sampler_options": self.settings, "seed": self.seed}
@@ -105,7 +110,7 @@ class RestoreRun:
         arguments = finer(result)
         fields = {name: arguments.pop(name) for name in ("sampler", "samples", "seed")}
         try:
-            return verified(result, replace(self, settings=arguments, **fields).sample(quiet)), 0
+            return verified(result, replace(self, settings=arguments, checkpoint=None, **fields).sample(quiet)), 0
         except Interrupted:
             note("stopped while verifying: the samples are kept, without a verdict", quiet=False)
             return result, 130
@@ -116,6 +121,27 @@ class RestoreRun:
         origin |= {"noise": str(self.posed.noise)} if self.posed.noise else {}
         origin |= {"tiles": self.tiles.record()} if self.tiles else {}
         return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
+
+
+def recorded(folder: Path, checkpoint: Checkpoint, finished: bool) -> dict[str, Any]:
+    """Threads, chunk and tile that the machine chose where a run began, from its result or state: they change rounding.
+
+    The same command takes them again, wherever and whenever it goes on.
+    """
+    if finished:
+        settings = read_json(folder / "result.json")["settings"] if (folder / "result.json").is_file() else {}
+        settings = {**settings, "tile": settings.get("tiles", {}).get("side")} if settings else {}
+    else:
+        settings = checkpoint.recorded()
+    chosen = {name: settings[name] for name in ("threads", "tile") if name in settings}
+    return chosen | {name: value for name, value in settings.get("sampler_options", {}).items() if name == "chunk"}
+
+
+def discard(checkpoint: Checkpoint) -> None:
+    """The state with the hidden folder that was made for it."""
+    checkpoint.remove()
+    with suppress(OSError):  # it was never made, or somebody else put something there
+        checkpoint.path.parent.rmdir()
 
 
 def note(text: str, quiet: bool) -> None:

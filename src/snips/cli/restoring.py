@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -32,7 +32,7 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.cli.restore_run import RestoreRun, note, uninterrupted
+from snips.cli.restore_run import RestoreRun, discard, note, recorded, uninterrupted
 from snips.cli.sampler_options import (
     CallsOption,
     ChunkOption,
@@ -123,23 +123,36 @@ def restore_command(
     options = read_options(option, mask, kernel, factor, matrix)
     posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
     image_shape = posed.problem.operator.image_shape
-    settings["chunk"] = costs.chosen_chunk(image_shape, costs.fitting_pixels()) if chunk is None else chunk
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
     checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
-    command, where = typed_command(ctx), pick_device(device)
-    tiles = _tiles(posed.problem, denoiser, tile, where, quiet=as_json)
-    denoiser = tiles.prior if tiles else denoiser
-    run = RestoreRun(posed, denoiser, sampler, samples, seed, settings, command, where, checkpoint, tiles)
-    if resume and not force and output.exists():
+    command, where, threads = typed_command(ctx), pick_device(device), torch.get_num_threads()
+
+    def run_with(known: dict[str, Any]) -> RestoreRun:
+        """The run, with what an earlier attempt chose where the command leaves it open."""
+        torch.set_num_threads(known.get("threads", threads))
+        fitting = known.get("chunk") or costs.chosen_chunk(image_shape, costs.fitting_pixels())
+        tiles = _tiles(posed.problem, denoiser, tile, where, known, quiet=as_json)
+        taken, own = tiles.prior if tiles else denoiser, {**settings, "chunk": fitting if chunk is None else chunk}
+        return RestoreRun(posed, taken, sampler, samples, seed, own, command, where, checkpoint, tiles)
+
+    finished = resume and not force and output.exists()
+    run = run_with(recorded(output, checkpoint, finished) if checkpoint else {})
+    if checkpoint is not None:
+        storage.sweep(output)
+    if checkpoint is not None and finished:
         _report(run.finished(output), output, as_json)
+        discard(checkpoint)
         return
+    if checkpoint is not None and force and checkpoint.path.exists() and not run.is_begun():
+        discard(checkpoint)
+        run = run_with({})
     _tell(posed, as_json)
     _tell_cost(run, as_json)
     result, code = _sampled(run, verify, quiet=as_json)
     with uninterrupted():
         result.save(output, force=force)
         if checkpoint is not None:
-            checkpoint.remove()
+            discard(checkpoint)
     _report(result, output, as_json)
     if code:
         raise typer.Exit(code)
@@ -176,9 +189,13 @@ def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> 
     return prior
 
 
-def _tiles(problem: InverseProblem, prior: Prior, side: int | None, device: torch.device, quiet: bool) -> Tiles | None:
+def _tiles(
+    problem: InverseProblem, prior: Prior, side: int | None, device: torch.device, known: dict[str, Any], quiet: bool
+) -> Tiles | None:
     """Where the main memory does not hold one call on the whole image, or where they are asked for."""
     channels, height, width = problem.operator.image_shape
+    if side is None and "tile" in known:
+        return tiles_for(problem, prior, known["tile"], None)
     limit = None
     if device.type == "cpu" and height * width > costs.EXTRAPOLATE_FROM and not hasattr(prior, "image_shape"):
         limit = costs.untiled_pixels(prior, channels)

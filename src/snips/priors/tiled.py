@@ -49,6 +49,11 @@ class TiledPrior(Prior):
             return float((self.denoise(x, sigma) - self.prior.denoise(x, sigma)).square().mean().sqrt())
 
 
+def tile_side(prior: Prior) -> int | None:
+    """Of the tiles that the prior sees; None: the whole image."""
+    return prior.side if isinstance(prior, TiledPrior) else None
+
+
 def check_sides(side: int, margin: int = MARGIN) -> None:
     if side < GRID or margin < 0 or side % GRID or margin % GRID:
         raise ValueError(f"tiles and their margins are multiples of {GRID} pixels, not {side} and {margin}")

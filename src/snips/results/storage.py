@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -140,6 +141,14 @@ def new_folder(folder: Path, force: bool):
         flush(folder.parent)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed while they saved to `folder` left beside it; nothing else's."""
+    named = re.compile(re.escape(f".{folder.name}-") + "[a-z0-9_]{8}")  # as mkdtemp names them
+    for work in [path for path in folder.parent.glob(".*") if named.fullmatch(path.name) and path.is_dir()]:
+        if {path for path in work.rglob("*") if not path.is_dir()} <= set(_own_files(work)):
+            shutil.rmtree(work, ignore_errors=True)
 
 
 OWN_FILES = ("result.json", "samples.safetensors", *OWN_PATTERNS)
