@@ -20,9 +20,10 @@ from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.names import unknown_name
 from snips.operators import LinearOperator
 from snips.photos.photo import as_photo, checked_range
+from snips.posing.grey import as_grey
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
-from snips.priors.choice import choose_prior, prior_for
+from snips.priors.choice import choose_prior, prior_for, takes_grey
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
 from snips.results import labelled, storage
@@ -162,7 +163,7 @@ def restore(
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
     check_count("samples", samples)
-    posed = _posed(problem, operator, sigma_0, value_range)
+    posed = _posed(problem, operator, sigma_0, value_range, takes_grey(prior))
     task, denoiser = posed.problem, _denoiser(prior, posed.problem)
     sampler = sampler_for(sampler, task)
     started = time.perf_counter()
@@ -221,6 +222,7 @@ def _posed(
     operator: str | LinearOperator | None,
     sigma_0: float | str | None,
     value_range: tuple[float, float] | None,
+    grey: bool,
 ) -> PhotoProblem:
     if isinstance(problem, (InverseProblem, PhotoProblem)):
         if not operator is sigma_0 is value_range is None:
@@ -232,7 +234,10 @@ def _posed(
     if value_range is not None and len(value_range) != 2:
         raise ValueError(f"value_range takes two numbers, black and white, not {value_range!r}")
     photo = as_photo(problem, value_range and checked_range(*value_range))
-    posed = pose(photo, "denoise" if operator is None else operator, sigma_0, {})
+    name_or_operator = "denoise" if operator is None else operator
+    if grey:
+        photo = as_grey(photo, name_or_operator, {})
+    posed = pose(photo, name_or_operator, sigma_0, {})
     if posed.noise is not None and posed.noise.doubt:
         warnings.warn(str(posed.noise), stacklevel=3)
     return posed

@@ -44,10 +44,10 @@ from snips.cli.sampler_options import (
     ShapeOption,
     SimulateOption,
 )
-from snips.posing.measured import posed_problem
+from snips.posing.measured import posed_problem, problem_name
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.priors.choice import choose_prior, misfit, prior_for
+from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
@@ -127,7 +127,9 @@ def restore_command(
     if verify:
         check_samples(samples)
     options = read_options(option, mask, kernel, factor, matrix)
-    posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
+    level = read_sigma(sigma, problem_name(problem, options))
+    grey = takes_grey(prior)
+    posed = posed_problem(image, problem, level, simulate, seed, options, read_range(values), shape, grey=grey)
     image_shape = posed.problem.operator.image_shape
     settings["chunk"] = costs.chosen_chunk(image_shape, costs.fitting_pixels()) if chunk is None else chunk
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)

@@ -31,6 +31,16 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
     return Choice(GAUSSIAN, f"a plain model of photographs: smooth results, few details{missing}")
 
 
+def takes_grey(prior: Prior | str | None) -> bool:
+    """Whether a prior that was asked for denoises images of one channel; True where none was asked for."""
+    if isinstance(prior, str) and prior in BUNDLED:
+        return 1 in BUNDLED[prior].channels
+    if prior is None or prior == GAUSSIAN:
+        return True
+    found = load_prior(prior) if isinstance(prior, str) else prior
+    return isinstance(found, UNet) and 1 in found.config.channels  # of others nobody knows
+
+
 def prior_for(name: str, image_shape: tuple[int, int, int]) -> Prior:
     """`gaussian`, a bundled prior, or a file, checked against the images it shall be used for."""
     if name == GAUSSIAN:
