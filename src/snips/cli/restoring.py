@@ -32,7 +32,7 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
-from snips.cli.restore_run import RestoreRun, note, uninterrupted
+from snips.cli.restore_run import RestoreRun, note, save_somewhere, uninterrupted
 from snips.cli.sampler_options import (
     CallsOption,
     ChunkOption,
@@ -130,6 +130,7 @@ def restore_command(
     level = read_sigma(sigma, problem_name(problem, options))
     grey = takes_grey(prior)
     posed = posed_problem(image, problem, level, simulate, seed, options, read_range(values), shape, grey=grey)
+    costs.check_results(posed.problem, samples)
     image_shape = posed.problem.operator.image_shape
     settings["chunk"] = costs.chosen_chunk(image_shape, costs.fitting_pixels()) if chunk is None else chunk
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
@@ -150,7 +151,7 @@ def restore_command(
     if verify and not code:
         result, code = run.verified(result, quiet=as_json)
     with uninterrupted():
-        result.save(output, force=force)
+        save_somewhere(result, output, force)
         if checkpoint is not None:
             checkpoint.remove()
     _report(result, output, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from snips.priors.base import Prior
@@ -31,13 +32,13 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
     return Choice(GAUSSIAN, f"a plain model of photographs: smooth results, few details{missing}")
 
 
-def takes_grey(prior: Prior | str | None) -> bool:
+def takes_grey(prior: Prior | str | os.PathLike[str] | None) -> bool:
     """Whether a prior that was asked for denoises images of one channel; True where none was asked for."""
     if isinstance(prior, str) and prior in BUNDLED:
         return 1 in BUNDLED[prior].channels
     if prior is None or prior == GAUSSIAN:
         return True
-    found = load_prior(prior) if isinstance(prior, str) else prior
+    found = load_prior(prior) if isinstance(prior, (str, os.PathLike)) else prior
     return isinstance(found, UNet) and 1 in found.config.channels  # of others nobody knows
 
 
