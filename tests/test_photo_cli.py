@@ -445,3 +445,16 @@ def test_a_full_disk_does_not_lose_the_samples(photo, tmp_path, monkeypatch):
     rescued = re.search("the result is in (.*) instead", line)[1]
     assert len(Restoration.load(rescued).samples) == 2
     assert list((tmp_path / "full").iterdir()) == []
+
+
+@pytest.mark.parametrize("typed", ["-s 25", "-s25", "--sigma=25", "--sigma 25"])
+def test_the_command_to_repeat_has_the_noise_that_was_meant(typed):
+    found = problem_options.with_sigma(f"snips restore photo-s25.png {typed} -k 25", "25", 25 / 255)
+    assert found == f"snips restore photo-s25.png {typed.removesuffix('25')}0.0980392 -k 25"
+    assert problem_options.with_sigma(f"snips restore a.png {typed}", "25", 25.0) == f"snips restore a.png {typed}"
+
+
+def test_the_degraded_picture_keeps_transparency_too(tmp_path):
+    Image.fromarray(random_pixels(12, 20, 4)).save(tmp_path / "photo.png")
+    restored(tmp_path, tmp_path / "photo.png", "-s", "0.1", "--prior", "gaussian")
+    assert size_and_mode(tmp_path / "out" / "degraded.png")[1] == "RGBA"

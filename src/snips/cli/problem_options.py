@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,6 +48,13 @@ def read_options(
 def read_sigma(text: str | None, problem: str = DEFAULT_PROBLEM) -> float | str | None:
     """As `sigma_from` reads it; on a terminal, one that is meant for 0 to 255 is asked about."""
     return sigma_from(text, lambda question: sys.stdin.isatty() and typer.confirm(question, err=True), problem)
+
+
+def with_sigma(command: str, typed: str | None, read: float | str | None) -> str:
+    """The command with the noise that was meant, where another was typed and asked about."""
+    if typed is None or not isinstance(read, float) or float(typed) == read:
+        return command
+    return re.sub(rf"(-s|--sigma)([ =]?){re.escape(typed)}(?= |$)", rf"\g<1>\g<2>{read:.6g}", command)
 
 
 def read_range(text: str | None) -> ValueRange | None:

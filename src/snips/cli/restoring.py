@@ -31,6 +31,7 @@ from snips.cli.problem_options import (
     read_options,
     read_range,
     read_sigma,
+    with_sigma,
 )
 from snips.cli.restore_run import RestoreRun, note, save_somewhere, uninterrupted
 from snips.cli.sampler_options import (
@@ -135,7 +136,7 @@ def restore_command(
     settings["chunk"] = costs.chosen_chunk(image_shape, costs.fitting_pixels()) if chunk is None else chunk
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
     checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
-    command, where = typed_command(ctx), pick_device(device)
+    command, where = with_sigma(typed_command(ctx), sigma, level), pick_device(device)
     tiles = _tiles(posed.problem, denoiser, tile, where, quiet=as_json)
     denoiser = tiles.prior if tiles else denoiser
     run = RestoreRun(posed, denoiser, sampler, samples, seed, settings, command, where, checkpoint, tiles)

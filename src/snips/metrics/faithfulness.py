@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from scipy import stats
@@ -64,7 +65,8 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     """
     each = [_tested(problem, samples[k : k + 1]) for k in range(len(samples))]  # one after the other, to save memory
     figures = {f.name: [getattr(found, f.name) for found in each] for f in fields(Faithfulness)}
-    return Faithfulness(**{name: None if found[0] is None else torch.cat(found) for name, found in figures.items()})
+    joined: dict[str, Any] = {n: None if found[0] is None else torch.cat(found) for n, found in figures.items()}
+    return Faithfulness(**joined)
 
 
 def _tested(problem: InverseProblem, samples: Tensor) -> Faithfulness:

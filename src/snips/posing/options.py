@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch import Tensor
 
@@ -53,5 +53,5 @@ def _blurred(problem: str, options: dict[str, Any]) -> tuple[float, float]:
     return 0, 0
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and 1 <= value <= WIDEST
