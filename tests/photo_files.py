@@ -11,18 +11,20 @@ import tifffile
 from PIL import Image
 
 
-def png(width: int, height: int, bits: int, kind: int, data: bytes) -> bytes:
+def png(width: int, height: int, bits: int, kind: int, data: bytes, transparent: bytes = b"") -> bytes:
     """A PNG with these bytes as its pixels, be they enough or not."""
     header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(data)), (b"IEND", b""))
+    colour = ((b"tRNS", transparent),) if transparent else ()
+    chunks = ((b"IHDR", header), *colour, (b"IDAT", zlib.compress(data)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in chunks)
 
 
-def png16(values: np.ndarray) -> bytes:
-    """A PNG of 16 bits from (H, W, C) with C = 1 to 4, which Pillow cannot write."""
+def png16(values: np.ndarray, transparent: np.ndarray | None = None) -> bytes:
+    """A PNG of 16 bits from (H, W, C) with C = 1 to 4, which Pillow cannot write, and the colour that is not seen."""
     height, width, channels = values.shape
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
-    return png(width, height, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels], rows)
+    colour = b"" if transparent is None else transparent.astype(">u2").tobytes()
+    return png(width, height, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels], rows, colour)
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -10,6 +12,7 @@ import torch
 from snips import InverseProblem, as_operator, make_operator
 from snips.metrics import faithfulness
 from snips.operators import MaskedTransform
+from snips.report.verdicts import failures
 
 SHAPE = (3, 16, 16)
 
@@ -103,9 +106,11 @@ def test_only_neighbours_that_were_recorded_count():
     assert float(faithfulness(problem, x).rho_y) == pytest.approx(float(expected), abs=1e-5)
 
 
-def test_verdict_takes_the_papers_thresholds(problem):
+def test_verdict_takes_the_papers_thresholds():
     """Residuals around both thresholds: noise with growing tails, and with growing correlation."""
-    white = 0.1 * torch.randn(40, 2, *SHAPE)
+    shape = (3, 32, 32)  # with neighbours enough for the paper's threshold
+    problem = InverseProblem.simulate(make_operator("denoise", shape), torch.rand(2, *shape), 0.1, seed=1)
+    white = 0.1 * torch.randn(40, 2, *shape)
     tails = white * (1 + torch.linspace(0, 0.5, 20).repeat(2)[:, None, None, None, None] * (white.abs() > 0.15))
     smooth = white + torch.linspace(0, 0.3, 40)[:, None, None, None, None] * white.roll(1, -1)
     verdict = faithfulness(problem, problem.y - torch.cat([tails, smooth]))
@@ -138,3 +143,15 @@ def test_none_where_it_means_nothing():
         result = faithfulness(problem, torch.rand(2, 1, *shape))
         assert result.residual_std.shape == (2, 1)
         assert (result.std_ratio, result.p_value, result.rho, result.faithful) == (None, None, None, None)
+
+
+def test_few_neighbours_of_white_noise_may_be_correlated_more():
+    """In 1x16x16, rho has a standard deviation of 0.065: one image in eight would fail either 0.1 by chance."""
+    small = InverseProblem.simulate(make_operator("denoise", (1, 16, 16)), torch.rand(1, 1, 16, 16), 0.1, seed=1)
+    verdict = faithfulness(small, small.y - 0.1 * torch.randn(400, 1, 1, 16, 16))
+    assert verdict.rho_x_limit[0, 0] == pytest.approx(3 / (16 * 15) ** 0.5)
+    assert (verdict.rho_x.abs() > 0.1).double().mean() > 0.05
+    white = verdict.tests["rho_x"] & verdict.tests["rho_y"]
+    assert white.double().mean() > 0.98  # 0.9946 expected; 0.98 is 4 standard errors below
+    words = failures(replace(verdict, rho_x=torch.full_like(verdict.rho_x, 0.5)), 0, 0)
+    assert "neighbours along x are correlated (rho = 0.50, between -0.19 and 0.19 would pass)" in words

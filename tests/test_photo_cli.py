@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -22,6 +24,7 @@ from snips import Restoration, restoration
 from snips.cli import problem_options
 from snips.metrics import ssim
 from snips.priors import registry
+from snips.results import storage
 from test_cli import QUICK, size_and_mode
 
 
@@ -414,3 +417,45 @@ def test_mutated_files_end_well(kind, tmp_path):
         path.write_bytes(content)
         result = run("restore", path, *quick, "--out", tmp_path / "out", "--force")
         assert result.exit_code == 0 or refused(result)
+
+
+def test_more_samples_than_memory_holds_are_refused_before(photo, tmp_path, monkeypatch):
+    monkeypatch.setattr("snips.running.costs.available_memory", lambda: 2**30)
+    line = refused(run("restore", photo, "-s", "0.1", "-k", "100000000", "--out", tmp_path / "out", "--nfe", "4"))
+    assert "100,000,000 samples need 1072.9 GiB of memory, but 1.0 GiB are free: take at most 93,206" in line
+
+
+def test_a_folder_that_cannot_be_made_is_noticed_before(photo, monkeypatch):
+    monkeypatch.setattr("snips.cli.restoring.posed_problem", lambda *_, **__: pytest.fail("too late"))
+    assert "/proc/foo cannot be created" in refused(run("restore", photo, "--out", "/proc/foo", *QUICK))
+
+
+def test_a_full_disk_does_not_lose_the_samples(photo, tmp_path, monkeypatch):
+    real = storage.write_pictures
+
+    def write(restoration, folder):
+        if folder.parent == tmp_path / "full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(restoration, folder)
+
+    monkeypatch.setattr(storage, "write_pictures", write)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    arguments = ("-s", "0.1", "--prior", "gaussian", "--out", tmp_path / "full" / "out")
+    line = refused(run("restore", photo, *arguments, *QUICK))
+    assert f"{tmp_path / 'full' / 'out'} cannot be written (No space left on device)" in line
+    rescued = re.search("the result is in (.*) instead", line)[1]
+    assert len(Restoration.load(rescued).samples) == 2
+    assert list((tmp_path / "full").iterdir()) == []
+
+
+@pytest.mark.parametrize("typed", ["-s 25", "-s25", "--sigma=25", "--sigma 25"])
+def test_the_command_to_repeat_has_the_noise_that_was_meant(typed):
+    found = problem_options.with_sigma(f"snips restore photo-s25.png {typed} -k 25", "25", 25 / 255)
+    assert found == f"snips restore photo-s25.png {typed.removesuffix('25')}0.0980392 -k 25"
+    assert problem_options.with_sigma(f"snips restore a.png {typed}", "25", 25.0) == f"snips restore a.png {typed}"
+
+
+def test_the_degraded_picture_keeps_transparency_too(tmp_path):
+    Image.fromarray(random_pixels(12, 20, 4)).save(tmp_path / "photo.png")
+    restored(tmp_path, tmp_path / "photo.png", "-s", "0.1", "--prior", "gaussian")
+    assert size_and_mode(tmp_path / "out" / "degraded.png")[1] == "RGBA"

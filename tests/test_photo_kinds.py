@@ -6,12 +6,13 @@ import io
 
 import numpy as np
 import pytest
+import tifffile
 import torch
 from PIL import Image, ImageFont
 
 import snips
 from command_line import refused, run
-from photo_files import random_pixels
+from photo_files import encoded, png16, random_pixels
 from snips import InverseProblem, make_operator
 from snips.images import load_image
 from snips.photos.photo import as_photo, load_photo
@@ -164,3 +165,88 @@ def test_what_python_users_get_wrong():
         as_photo("photo.png")
     with pytest.raises(ValueError, match="value_range takes two numbers"):
         snips.restore(np.full((8, 8), 100.0), sigma_0=0.1, value_range=(0,))  # pyright: ignore
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", ["L", "P", "I;16", "RGB", "RGBA", "CMYK"])
+def test_uncompressed_tiffs_are_turned_as_compressed_ones(mode, orientation, tmp_path):
+    picture = Image.fromarray(random_pixels(6, 9, 4))
+    picture = Image.fromarray(random_pixels(6, 9, dtype=np.uint16)) if mode == "I;16" else picture.convert(mode)
+    plain, packed = tmp_path / "plain.tif", tmp_path / "packed.tif"
+    picture.save(plain, tiffinfo={274: orientation})
+    picture.save(packed, tiffinfo={274: orientation}, compression="tiff_lzw")
+    expected = load_photo(packed)
+    with Image.open(plain) as opened:
+        for found in (load_photo(plain), as_photo(opened)):
+            assert torch.equal(found.pixels, expected.pixels)
+
+
+def test_a_picture_of_32_bits_has_no_obvious_white(tmp_path):
+    picture = Image.fromarray(random_pixels(6, 9))
+    with pytest.raises(ValueError, match="--range 0,255"):
+        as_photo(picture.convert("I"))
+    assert torch.equal(as_photo(picture.convert("I"), (0, 255)).pixels, as_photo(picture).pixels)
+    (tmp_path / "deep.png").write_bytes(png16(random_pixels(6, 9, 1, dtype=np.uint16)))
+    with Image.open(tmp_path / "deep.png") as opened:
+        assert torch.equal(as_photo(opened).pixels, load_photo(tmp_path / "deep.png").pixels)
+
+
+@pytest.mark.parametrize("value_range", [(16, 235), (255, 0), (0, 255)])
+def test_transparency_has_a_range_of_its_own(value_range, tmp_path):
+    values = random_pixels(6, 9, 4)
+    expected = torch.from_numpy(values[..., 3] / 255).float()
+    Image.fromarray(values).save(tmp_path / "photo.png")
+    floats = np.concatenate([values[..., :3].astype(float), values[..., 3:] / 255], -1)
+    np.save(tmp_path / "photo.npy", floats)
+    for name in ("photo.png", "photo.npy"):
+        torch.testing.assert_close(load_photo(tmp_path / name, value_range).alpha[0, 0], expected)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_transparent_colour_of_16_bits(channels, tmp_path):
+    values = random_pixels(6, 9, channels, dtype=np.uint16)
+    content = png16(values, transparent=values[2, 3])
+    (tmp_path / "deep.png").write_bytes(content)
+    photo = load_photo(tmp_path / "deep.png")
+    assert (photo.alpha[0, 0] == 0).nonzero().tolist() == [[2, 3]]
+    torch.testing.assert_close(photo.pixels[0], torch.from_numpy(np.moveaxis(values / 65535, -1, 0)).float())
+
+
+@pytest.mark.parametrize(("white", "notes"), [(255, ()), (1023, ("its 1,024 levels are read as 256",))])
+def test_a_ppm_of_many_levels_says_that_it_loses_some(white, notes, tmp_path):
+    values = random_pixels(6, 9, 3).astype(">u2" if white > 255 else "u1")
+    (tmp_path / "x.ppm").write_bytes(b"P6\n9 6\n%d\n" % white + values.tobytes())
+    assert load_photo(tmp_path / "x.ppm").notes == notes
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ma.masked_array(np.zeros((4, 4)), mask=np.eye(4)), "a masked array is not read"),
+        (np.eye(4, dtype=np.int64), "integers of int64, whose white may be 1 or more: .* --range 0,1 "),
+        (torch.zeros(1, 4, 4).to_sparse(), "a sparse tensor"),
+        (torch.zeros(1, 4, 4, device="meta"), "a meta tensor"),
+    ],
+)
+def test_values_that_are_no_picture_as_they_are(value, message):
+    with pytest.raises(ValueError, match=message):
+        as_photo(value)
+
+
+def test_tensors_of_8_bits_and_bytes_of_grey_and_alpha():
+    assert as_photo(torch.full((1, 4, 4), 0.5).to(torch.float8_e4m3fn)).pixels.unique().tolist() == [0.5]
+    photo = as_photo(random_pixels(6, 9, 2))
+    assert photo.pixels.shape == photo.alpha.shape == (1, 1, 6, 9)
+
+
+def test_uncompressed_ycbcr_is_not_called_truncated(tmp_path):
+    tifffile.imwrite(tmp_path / "x.tif", random_pixels(16, 16, 3), photometric="ycbcr")
+    with pytest.raises(ValueError, match="of a kind that is not read .*YCbCr"):
+        load_photo(tmp_path / "x.tif")
+
+
+def test_a_picture_with_the_name_of_an_array(tmp_path):
+    (tmp_path / "photo.npy").write_bytes(encoded("PNG"))
+    with pytest.raises(ValueError, match="is no file of NumPy") as caught:
+        load_photo(tmp_path / "photo.npy")
+    assert "allow_pickle" not in str(caught.value)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import torch
 
+from snips import InverseProblem, Restoration, make_operator
 from snips.report.colours import std_plane
 from snips.report.page import page
 from test_report import SHAPE, result_of
@@ -26,6 +29,13 @@ def result():
 
 @pytest.fixture
 def opened(result, tmp_path):
+    with browsing(result, tmp_path) as tab:
+        yield tab
+
+
+@contextmanager
+def browsing(result, tmp_path):
+    """The page of a result in a browser that must not complain."""
     (tmp_path / "report.html").write_text(page(result), encoding="utf-8")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
@@ -74,3 +84,24 @@ def test_pointing_at_a_pixel_reads_its_mean_and_spread(row, column, opened, resu
     *mean, spread = map(float, re.findall(r"\d\.\d+", text))
     np.testing.assert_allclose(mean, result.mean[0, :, row, column].clamp(0, 1), atol=0.006)
     assert spread == pytest.approx(float(std_plane(result.std[0])[row, column]), abs=0.002)
+
+
+def test_a_narrow_picture_does_not_make_the_page_endless(tmp_path):
+    shape = (1, 64, 1)
+    problem = InverseProblem(make_operator("denoise", shape), torch.rand(1, *shape), 0.1)
+    with browsing(Restoration(problem, torch.rand(2, 1, *shape)), tmp_path) as tab:
+        assert tab.evaluate("document.documentElement.scrollHeight") < 5000
+        box = tab.locator("#stage").bounding_box()
+        assert box["height"] == pytest.approx(64 * box["width"], rel=0.01)
+
+
+def test_a_spread_below_the_steps_of_the_page_is_called_that(tmp_path):
+    shape = (1, 8, 8)
+    problem = InverseProblem(make_operator("denoise", shape), torch.full((1, *shape), 0.5), 0.1)
+    samples = torch.full((2, 1, *shape), 0.5)
+    samples[1, 0, 0, 4:] = 0.9
+    with browsing(Restoration(problem, samples), tmp_path) as tab:
+        box = tab.locator("#stage").bounding_box()
+        for row, expected in ((1, "± less than 0.001"), (6, "± 0.282")):
+            tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + (row + 0.5) / 8 * box["height"])
+            assert tab.locator("#readout").inner_text().endswith(expected)

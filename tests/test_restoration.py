@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import errno
+import io
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -331,3 +335,48 @@ def test_interrupted_sampling_hands_over_what_is_finished(result, prior):
     with pytest.raises(Interrupted) as caught:
         restore(result.problem, prior, samples=3, seed=5, on_step=stop, **{**QUICK, "tau": 3})
     assert caught.value.finished is None
+
+
+def test_one_sample_has_no_column_of_its_std(result):
+    one = replace(result, samples=result.samples[:1])
+    assert one.grid().width == (1 + 1 + 1 + 1) * (6 * 16 + 4) + 4  # original, degraded, sample, mean
+
+
+@pytest.mark.parametrize(("samples", "images"), [(200, 1), (2, 200)])
+def test_a_notebook_shows_many_samples_and_many_images(samples, images):
+    shape = (1, 64, 64)
+    problem = InverseProblem(make_operator("denoise", shape), torch.rand(images, *shape), 0.1)
+    shown = Restoration(problem, torch.rand(samples, images, *shape))._repr_html_()
+    with Image.open(io.BytesIO(base64.b64decode(shown.split("base64,")[1].split("'")[0]))) as grid:
+        assert grid.width < 2000
+        assert grid.height > 60 * images
+
+
+def test_a_full_disk_names_the_folder(result, tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("snips.results.storage.write_pictures", lambda *_: (_ for _ in ()).throw(full))
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path / 'out'}'"):
+        result.save(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"operator": np.eye(4)}, "operator takes .* not a ndarray: snips.as_operator"),
+        ({"operator": 3}, "operator takes .* not a int"),
+        ({"sigma_0": [0.1]}, "sigma_0 must be a finite number"),
+        ({"sigma_0": "loud"}, "a number or auto"),
+        ({"value_range": 5}, "value_range takes two numbers"),
+        ({"value_range": (0, 1, 2)}, "value_range takes two numbers"),
+        ({"prior": 3}, "prior takes .* not a int: snips.as_prior"),
+    ],
+)
+def test_arguments_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=message):
+        restore(np.zeros((8, 8)), **{"sigma_0": 0.1, "samples": 1, "nfe": 4, **options})
+
+
+def test_auto_in_capitals():
+    noisy = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((64, 64))
+    found = restore(noisy, "gaussian", sigma_0=" AUTO ", samples=1, nfe=4)
+    assert found.problem.sigma_0 == pytest.approx(0.1, rel=0.1)

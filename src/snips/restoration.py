@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +18,10 @@ from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.metrics.quality import TOO_SMALL
 from snips.names import check_count, unknown_name
 from snips.operators import LinearOperator
-from snips.photos.photo import as_photo, checked_range
-from snips.posing.pictures import AUTO, PhotoProblem, pose
+from snips.posing.given import given_prior, given_problem
+from snips.posing.pictures import PhotoProblem
 from snips.priors.base import Prior
-from snips.priors.choice import choose_prior, prior_for
+from snips.priors.choice import takes_grey
 from snips.priors.tiled import tile_side
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
@@ -35,6 +34,7 @@ from snips.samplers.base import OnStep, check_options
 if TYPE_CHECKING:
     from PIL import Image
 
+SHOWN_SAMPLES = 16  # in a notebook
 SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
@@ -116,8 +116,9 @@ class Restoration:
         return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:
-        """In a notebook: the comparison grid under the summary."""
-        return f"<pre>{html.escape(repr(self))}</pre><img src='{data_uri(self.grid())}'/>"
+        """In a notebook: the comparison grid under the summary, with the first of many samples."""
+        grid = comparison_grid(self.problem, self.samples, shown=SHOWN_SAMPLES)
+        return f"<pre>{html.escape(repr(self))}</pre><img src='{data_uri(grid)}'/>"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -162,8 +163,8 @@ def restore(
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
     check_count("samples", samples)
-    posed = _posed(problem, operator, sigma_0, value_range)
-    task, denoiser = posed.problem, _denoiser(prior, posed.problem)
+    posed = given_problem(problem, operator, sigma_0, value_range, takes_grey(prior))
+    task, denoiser = posed.problem, given_prior(prior, posed.problem)
     sampler = sampler_for(sampler, task)
     check_options(sampler, SAMPLERS[sampler], sampler_options)
     started = time.perf_counter()
@@ -202,32 +203,3 @@ def restore(
 def sampler_for(name: str, problem: InverseProblem) -> str:
     """The sampler that is used: `fast` needs an SVD."""
     return "matrix_free" if name == "fast" and not problem.operator.has_svd else name
-
-
-def _posed(
-    problem: Any,
-    operator: str | LinearOperator | None,
-    sigma_0: float | str | None,
-    value_range: tuple[float, float] | None,
-) -> PhotoProblem:
-    if isinstance(problem, (InverseProblem, PhotoProblem)):
-        if not operator is sigma_0 is value_range is None:
-            raise ValueError(
-                "an InverseProblem knows its operator, sigma_0 and values: leave these out, or give the photo alone"
-            )
-        return problem if isinstance(problem, PhotoProblem) else PhotoProblem(problem)
-    sigma_0 = AUTO if sigma_0 is None else sigma_0
-    if value_range is not None and len(value_range) != 2:
-        raise ValueError(f"value_range takes two numbers, black and white, not {value_range!r}")
-    photo = as_photo(problem, value_range and checked_range(*value_range))
-    posed = pose(photo, "denoise" if operator is None else operator, sigma_0, {})
-    if posed.noise is not None and posed.noise.doubt:
-        warnings.warn(str(posed.noise), stacklevel=3)
-    return posed
-
-
-def _denoiser(prior: Prior | str | None, problem: InverseProblem) -> Prior:
-    if isinstance(prior, Prior):
-        return prior
-    shape = problem.operator.image_shape
-    return prior_for(choose_prior(shape).name if prior is None else prior, shape).to(problem.y.device)

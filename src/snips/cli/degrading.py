@@ -22,6 +22,7 @@ from snips.cli.problem_options import (
     read_range,
     read_sigma,
 )
+from snips.cli.restore_run import note
 from snips.photos.photo import load_photo
 from snips.posing import measurements
 from snips.posing.measured import DEFAULT_SIGMA, problem_name
@@ -54,8 +55,11 @@ def degrade(
     Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
     """
     options = read_options(option, mask, kernel, factor, matrix)
-    name, level = problem_name(problem, options), read_sigma(sigma) or 0.0
-    task = simulate(load_photo(image, read_range(values)), name, level, seed, options).problem
+    name = problem_name(problem, options)
+    posed = simulate(load_photo(image, read_range(values)), name, read_sigma(sigma, name) or 0.0, seed, options)
+    task = posed.problem
+    if posed.alpha is not None:
+        note("the picture's transparency is not part of the measurement, and left out", as_json)
     measurements.save_measurement(task, output, force)
     shape = list(task.operator.measurement_shape)
     if as_json:

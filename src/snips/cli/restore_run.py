@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -35,6 +36,20 @@ def uninterrupted():
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def save_somewhere(result: Restoration, folder: Path, force: bool) -> None:
+    """Write the result; samples took long, so where the folder cannot take them, a new temporary one does."""
+    try:
+        result.save(folder, force=force)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        try:
+            rescued = result.save(Path(tempfile.mkdtemp(prefix="snips-")) / folder.name)
+        except OSError as again:
+            place = f"nor {tempfile.gettempdir()} ({again.strerror or again})"
+            raise ValueError(f"neither {folder} can be written ({reason}), {place}: make room on the disk") from again
+        raise ValueError(f"{folder} cannot be written ({reason}): the result is in {rescued} instead") from error
 
 
 @dataclass(frozen=True)

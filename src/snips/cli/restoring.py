@@ -31,8 +31,9 @@ from snips.cli.problem_options import (
     read_options,
     read_range,
     read_sigma,
+    with_sigma,
 )
-from snips.cli.restore_run import RestoreRun, discard, note, recorded, uninterrupted
+from snips.cli.restore_run import RestoreRun, discard, note, recorded, save_somewhere, uninterrupted
 from snips.cli.sampler_options import (
     CallsOption,
     ChunkOption,
@@ -45,10 +46,10 @@ from snips.cli.sampler_options import (
     SimulateOption,
 )
 from snips.names import check_count
-from snips.posing.measured import posed_problem
+from snips.posing.measured import posed_problem, problem_name
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.priors.choice import choose_prior, misfit, prior_for
+from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
@@ -121,11 +122,14 @@ def restore_command(
     settings = sampler_settings(sampler, nfe, preset, levels)
     _check_numbers(samples, chunk, tile, seed, verify)
     options = read_options(option, mask, kernel, factor, matrix)
-    posed = posed_problem(image, problem, read_sigma(sigma), simulate, seed, options, read_range(values), shape)
+    level, grey = read_sigma(sigma, problem_name(problem, options)), takes_grey(prior)
+    posed = posed_problem(image, problem, level, simulate, seed, options, read_range(values), shape, grey=grey)
+    costs.check_results(posed.problem, samples)
     image_shape = posed.problem.operator.image_shape
     denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
     checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
-    command, where, threads = typed_command(ctx), pick_device(device), torch.get_num_threads()
+    command = with_sigma(typed_command(ctx), sigma, level)
+    where, threads = pick_device(device), torch.get_num_threads()
 
     def run_with(known: dict[str, Any]) -> RestoreRun:
         """The run, with what an earlier attempt chose where the command leaves it open."""
@@ -150,7 +154,7 @@ def restore_command(
     _tell_cost(run, as_json)
     result, code = _sampled(run, verify, quiet=as_json)
     with uninterrupted():
-        result.save(output, force=force)
+        save_somewhere(result, output, force)
         if checkpoint is not None:
             discard(checkpoint)
     _report(result, output, as_json)

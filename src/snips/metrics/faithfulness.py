@@ -13,7 +13,7 @@ from torch import Tensor
 from snips.problems import InverseProblem
 
 P_THRESHOLD = 0.05  # of D'Agostino and Pearson's test, as in the paper
-RHO_THRESHOLD = 0.1  # of the correlation of neighbours, as in the paper
+RHO_THRESHOLD = 0.1  # of the correlation of neighbours, as in the paper; wider where there are few, see `rho_limit`
 FEWEST = 20  # measurements; below, D'Agostino and Pearson's test means nothing
 
 
@@ -28,17 +28,23 @@ class Faithfulness:
     rho_y: Tensor | None  # along the one before; None where the measurement has no second axis
     faithful: Tensor | None  # bool: all of `tests` are passed
     slack: Tensor | None = None  # how far std_ratio may be from 1
+    rho_x_limit: Tensor | None = None  # how far rho_x may be from 0
+    rho_y_limit: Tensor | None = None
 
     @property
     def tests(self) -> dict[str, Tensor]:
         """Which tests each sample passes, bool (K, B), by the name of the figure that is tested."""
         if self.std_ratio is None or self.p_value is None or self.slack is None:
             return {}
-        rhos = {name: rho for name, rho in (("rho_x", self.rho_x), ("rho_y", self.rho_y)) if rho is not None}
+        rhos = {"rho_x": (self.rho_x, self.rho_x_limit), "rho_y": (self.rho_y, self.rho_y_limit)}
         return {
             "std_ratio": (self.std_ratio - 1).abs() < self.slack,
             "p_value": self.p_value > P_THRESHOLD,
-            **{name: rho.abs() < RHO_THRESHOLD for name, rho in rhos.items()},
+            **{
+                name: rho.abs() < (RHO_THRESHOLD if limit is None else limit)
+                for name, (rho, limit) in rhos.items()
+                if rho is not None
+            },
         }
 
     @property
@@ -55,6 +61,7 @@ def faithfulness(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     Neighbours are those in the measurement's own shape, without its channel axis: rows and columns of an image,
     the next entry of a list. The verdict takes the paper's thresholds and, as a residual of the wrong size can be
     white and Gaussian too, asks that its level lie within 10 % of sigma_0 or 4 standard errors, whichever is wider.
+    Of few neighbours even white noise has a correlation above 0.1: there, 3 standard errors are allowed.
     """
     each = [_tested(problem, samples[k : k + 1]) for k in range(len(samples))]  # one after the other, to save memory
     figures: dict[str, Any] = {}
@@ -79,21 +86,31 @@ def _tested(problem: InverseProblem, samples: Tensor) -> Faithfulness:
     ratio = level / problem.sigma_0
     p = torch.from_numpy(stats.normaltest(noise.cpu().numpy(), axis=2).pvalue).to(level)
     places = residual.ndim - 2 - problem.operator.measured_channels
-    rho_x, rho_y = (_neighbour_correlation(residual, recorded, axis) for axis in (-1, -2 if places >= 2 else None))
+    axes = (-1, -2 if places >= 2 else None)
+    (rho_x, x_limit), (rho_y, y_limit) = (_neighbour_correlation(residual, recorded, axis) for axis in axes)
     slack = max(0.1, 4 / math.sqrt(2 * entries))
-    found = Faithfulness(level, ratio, p, rho_x, rho_y, None, torch.full_like(ratio, slack))
+    found = Faithfulness(level, ratio, p, rho_x, rho_y, None, torch.full_like(ratio, slack), x_limit, y_limit)
     return replace(found, faithful=torch.stack(list(found.tests.values())).all(0))
 
 
-def _neighbour_correlation(residual: Tensor, recorded: Tensor, axis: int | None) -> Tensor | None:
-    """Pearson's rho of all pairs of neighbours along an axis that were both recorded, (K, B, ...) -> (K, B)."""
+def rho_limit(pairs: int) -> float:
+    """The correlation that passes: the paper's, or 3 standard errors of white noise's where the pairs are few."""
+    return max(RHO_THRESHOLD, 3 / math.sqrt(pairs))
+
+
+def _neighbour_correlation(
+    residual: Tensor, recorded: Tensor, axis: int | None
+) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """Pearson's rho of all pairs of neighbours along an axis that were both recorded, and its limit, (K, B) each."""
     if axis is None or residual.shape[axis] < 2:
-        return None
+        return None, None
     n = residual.shape[axis]
     both = recorded.narrow(axis, 0, n - 1) & recorded.narrow(axis, 1, n - 1)
-    if both.sum() < 2:
-        return None
+    pairs = int(both.sum())
+    if pairs < 2:
+        return None, None
     a, b = (residual.narrow(axis, start, n - 1)[:, :, both] for start in (0, 1))
     a, b = a - a.mean(2, keepdim=True), b - b.mean(2, keepdim=True)
     scale = (a.square().sum(2) * b.square().sum(2)).sqrt()
-    return (a * b).sum(2) / scale.clamp(min=torch.finfo(scale.dtype).tiny)
+    rho = (a * b).sum(2) / scale.clamp(min=torch.finfo(scale.dtype).tiny)
+    return rho, torch.full_like(rho, rho_limit(pairs))

@@ -56,5 +56,7 @@ def _refusal(path: Path, error: Exception, what: str) -> ValueError:
         return error
     if isinstance(error, FileNotFoundError):
         return ValueError(f"there is no file {path}")
+    if "pickle" in str(error):  # what NumPy says of any file that does not begin as one of its own
+        return ValueError(f"{path} is no file of NumPy's, or holds Python objects: write it again, with numpy.save")
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     return ValueError(f"{path} cannot be read as {what} ({reason}): write it again, with numpy.save or numpy.savez")

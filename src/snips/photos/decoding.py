@@ -17,6 +17,7 @@ MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
 JPEG_IN_TIFF = (6, 7)  # the old and the new kind of compression
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # modes with 16 bits, and 32 that may hold 16
+FROM_16_BITS = ("PNG", "PPM")  # formats whose 16 bits Pillow may hold as "I"; others say nothing of their white
 
 
 @dataclass(frozen=True)
@@ -88,18 +89,24 @@ def decode_opened(image: Image.Image) -> tuple[np.ndarray, Origin]:
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:
     """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
     tags = getattr(image, "tag_v2", {})
+    _read_without_mapping(image)
     lossy = image.format in ("JPEG", "MPO") or tags.get(259) in JPEG_IN_TIFF
     lossy |= image.format == "WEBP" and webp.is_lossy(getattr(image, "filename", ""))
-    profile, raw = image.info.get("icc_profile"), _raw_mode(image)
+    profile, raw, levels = image.info.get("icc_profile"), _raw_mode(image), _ppm_levels(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
-        values = _sixteen_bits(np.asarray(upright))
+        values = np.asarray(upright)
+        if upright.mode != "I" or image.format in FROM_16_BITS:
+            values = values.astype(np.uint16)  # other integers stay, as only their owner knows which of them is white
         if raw == "I;12":  # which Pillow leaves at 0 to 4095
             values = (values / 4095 * 65535).round().astype(np.uint16)
         inverted = tags.get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
-        return _grey(65535 - values if inverted and values.dtype == np.uint16 else values), Origin(lossy=lossy)
+        values = _grey(65535 - values if inverted and values.dtype == np.uint16 else values)
+        transparent = "transparency" in image.info and values.dtype == np.uint16
+        return _with_transparent_colour(values, image) if transparent else values, Origin(transparent, lossy)
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
+    transparent = ";16" in raw and upright.info.pop("transparency", None) is not None  # a colour of 16 bits
     converted, notes = _to_known_mode(upright, profile, raw)
     if image.format == "WEBP" and (grey := webp.as_grey(converted)) is not None:
         converted, notes = grey, (*notes, "its three channels are equal, as WebP stores grey: one is taken")
@@ -108,17 +115,40 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
         values = values.astype(np.uint16) * 256 + np.asarray(low)
     elif ";16" in raw:
         notes = ("of its 16 bits the upper 8 are read", *notes)
-    values = values[..., None] if values.ndim == 2 else values
-    return values[None], Origin(converted.mode in ("LA", "RGBA"), lossy, notes)
+    elif levels > 256:
+        notes = (f"its {levels:,} levels are read as 256", *notes)
+    values = (values[..., None] if values.ndim == 2 else values)[None]
+    has_alpha = converted.mode in ("LA", "RGBA")
+    if transparent and low is not None:
+        values, has_alpha = _with_transparent_colour(values, image), True
+    elif transparent:
+        notes = (*notes, "which of its colours is transparent is not read")
+    return values, Origin(has_alpha, lossy, notes)
 
 
 def _grey(values: np.ndarray) -> np.ndarray:
     return values[None, ..., None]
 
 
-def _sixteen_bits(values: np.ndarray) -> np.ndarray:
-    """As uint16 where they fit; 32-bit integers stay, as only their owner knows which of them is white."""
-    return values.astype(np.uint16) if values.min() >= 0 and values.max() <= 65535 else values
+def _read_without_mapping(image: Image.Image) -> None:
+    """Pillow maps an uncompressed TIFF into memory with its sides exchanged where it is to be turned: not so."""
+    file = getattr(image, "fp", None)
+    if image.format == "TIFF" and file is not None:
+        opened: Any = image
+        opened.load_read = file.read  # with a reader of its own, an image is not mapped
+
+
+def _with_transparent_colour(values: np.ndarray, image: Image.Image) -> np.ndarray:
+    """uint16 (1, H, W, C) with alpha as a further channel: a PNG may name one colour that is transparent."""
+    seen = (values != np.asarray(image.info["transparency"])).any(-1, keepdims=True)
+    return np.concatenate([values, seen.astype(np.uint16) * 65535], -1)
+
+
+def _ppm_levels(image: Image.Image) -> int:
+    """How many levels of each colour a PPM has; 0 for others."""
+    tiles = getattr(image, "tile", None) if image.format == "PPM" else None
+    arguments = tiles[0].args if tiles else ()
+    return 1 + max((part for part in arguments if isinstance(part, int)), default=-1) if image.mode == "RGB" else 0
 
 
 def _to_known_mode(image: Image.Image, profile: bytes | None, raw: str) -> tuple[Image.Image, tuple[str, ...]]:

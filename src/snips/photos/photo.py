@@ -60,18 +60,32 @@ def as_photo(value: Any, value_range: ValueRange | None = None) -> Photo:
     """
     if isinstance(value, Photo):
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(
+            'a masked array is not read as it is: give value.filled(0), and operator=snips.make_operator("inpaint", '
+            "image_shape, mask=...), whose mask is True where a pixel was seen"
+        )
     if isinstance(value, Image.Image):
         return _from_values(*decoding.decode_opened(value), value_range)
     if isinstance(value, Tensor):
         _check_channels_first(tuple(value.shape))
-        values = value.detach().cpu()
-        values = values.float() if values.dtype == torch.bfloat16 else values  # NumPy has none
-        photo = _from_array(values.numpy(), value_range, channels_first=True)
+        photo = _from_array(_numbers_of(value), value_range, channels_first=True)
         return replace(photo, pixels=photo.pixels.to(value.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         return _from_array(np.asarray(value), value_range)
     files = ": open files with PIL.Image.open or snips.load_image" if isinstance(value, (str, Path)) else ""
     raise ValueError(f"expected a PIL image, an array or a tensor, not {type(value).__name__}{files}")
+
+
+def _numbers_of(value: Tensor) -> np.ndarray:
+    if value.layout != torch.strided or value.is_quantized or value.is_meta:
+        kind = "a quantized" if value.is_quantized else "a meta" if value.is_meta else "a sparse"
+        raise ValueError(
+            f"{kind} tensor is no image: give a dense one of numbers, as from .dequantize() or .to_dense()"
+        )
+    values = value.detach().cpu()
+    few_bits = values.dtype.is_floating_point and values.dtype.itemsize < 4  # NumPy has not all of them
+    return (values.float() if few_bits else values).numpy()
 
 
 def _check_channels_first(shape: tuple[int, ...]) -> None:
@@ -107,21 +121,36 @@ def _from_array(values: np.ndarray, value_range: ValueRange | None, channels_fir
     else:
         raise ValueError(f"an array of shape {shape} is no image: expected (H, W), (H, W, C), (C, H, W), (B, C, H, W)")
     decoding.check_size(values.shape[2], values.shape[1], "the picture ")
-    has_alpha = values.shape[-1] == 4 and not channels_first  # a tensor's channels are data
+    channels = values.shape[-1]
+    # a tensor's channels are data, and so are two numbers for each pixel unless they are bytes as in a picture
+    has_alpha = not channels_first and (channels == 4 or (channels == 2 and values.dtype in (np.uint8, np.uint16)))
     return _from_values(values, decoding.Origin(alpha=has_alpha, notes=notes), value_range)
 
 
 def _from_values(values: np.ndarray, origin: decoding.Origin, value_range: ValueRange | None) -> Photo:
     """(B, H, W, C) of any number type -> a photo; the last channel may be alpha."""
-    scaled, step, note = _scaled(values, value_range)
-    channels = in_own_memory(torch.from_numpy(np.moveaxis(scaled, -1, 1)))
+    colours = values[..., :-1] if origin.alpha else values
+    scaled, step, note = _scaled(colours, value_range)
+    pixels = in_own_memory(torch.from_numpy(np.moveaxis(scaled, -1, 1)))
+    alpha = _transparency(values[..., -1:], value_range) if origin.alpha else None
     notes = (*origin.notes, *([note] if note else []))
-    pixels, alpha = (channels[:, :-1], channels[:, -1:].float()) if origin.alpha else (channels, None)
-    if alpha is not None and bool((alpha == 1).all()):
-        alpha = None  # nothing is transparent
-    if alpha is not None and not bool(((alpha >= 0) & (alpha <= 1)).all()):
-        raise ValueError("its fourth channel is no transparency: that lies between 0 and 1")
     return Photo(pixels.contiguous(), alpha, step, origin.lossy, notes)
+
+
+def _transparency(values: np.ndarray, value_range: ValueRange | None) -> Tensor | None:
+    """Alpha (B, 1, H, W) in a range of its own: that of its type, 0 to 1 for floating point; None where all is opaque.
+
+    Signed integers have no range of transparency: they are taken to have the one of the colours.
+    """
+    full = 1.0
+    if values.dtype.kind == "i" and value_range is not None:
+        full = max(value_range)
+    elif values.dtype.kind in "ui":
+        full = np.iinfo(values.dtype).max
+    alpha = in_own_memory(torch.from_numpy(np.moveaxis(values.astype(np.float64) / full, -1, 1).astype(np.float32)))
+    if not bool(((alpha >= 0) & (alpha <= 1)).all()):
+        raise ValueError("its last channel is no transparency: that lies between 0 and 1")
+    return None if bool((alpha == 1).all()) else alpha
 
 
 def _scaled(values: np.ndarray, value_range: ValueRange | None) -> tuple[np.ndarray, float, str]:
@@ -140,7 +169,10 @@ def _scaled(values: np.ndarray, value_range: ValueRange | None) -> tuple[np.ndar
         full = FULL_SCALE[values.dtype.name]
         return numbers / dtype(full), 1 / full, ""
     low, high = float(numbers.min()), float(numbers.max())
-    if values.dtype.kind in "ui" or low < LOWEST or high > HIGHEST:
+    integers = values.dtype.kind in "ui"
+    if integers and low >= 0 and high <= 1:
+        raise ValueError(f"it holds integers of {values.dtype}, whose white may be 1 or more: say {range_advice(0, 1)}")
+    if integers or low < LOWEST or high > HIGHEST:
         raise ValueError(f"its values run from {low:g} to {high:g}, not from 0 to 1: say {range_advice(low, high)}")
     outside = low < 0 or high > 1
     said = f"values from {low:.3g} to {high:.3g} are taken as they are: 0 is black, 1 is white" if outside else ""
@@ -148,7 +180,7 @@ def _scaled(values: np.ndarray, value_range: ValueRange | None) -> tuple[np.ndar
 
 
 def range_advice(low: float, high: float) -> str:
-    guess = next((full for full in (255, 1023, 4095, 16383, 65535) if low >= 0 and high <= full), high)
+    guess = next((full for full in (1, 255, 1023, 4095, 16383, 65535) if low >= 0 and high <= full), high)
     return f"which are black and white, for example --range {min(low, 0):g},{guess:g} (value_range in Python)"
 
 

@@ -15,7 +15,8 @@ logging.getLogger("tifffile").addHandler(logging.NullHandler())  # what it says 
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # little and big endian, and both of files beyond 4 GB
 UNSIGNED, SIGNED, FLOAT = 1, 2, 3  # SampleFormat
-WHITE_IS_ZERO, BLACK_IS_ZERO, RGB = 0, 1, 2  # PhotometricInterpretation
+WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, YCBCR = 0, 1, 2, 3, 6  # PhotometricInterpretation
+UNCOMPRESSED = 1  # Compression
 SEPARATE = 2  # PlanarConfiguration
 ALPHA = 2  # ExtraSamples: transparency that the colours were not multiplied with
 # Orientation -> whether to exchange rows and columns first, then which axes to flip.
@@ -55,6 +56,8 @@ def decode_tiff(path: Path, most_pixels: int) -> tuple[np.ndarray, bool] | None:
         page = file.pages[0]
         if not isinstance(page, tifffile.TiffPage) or page.imagewidth * page.imagelength > most_pixels:
             return None  # Pillow's size check says so
+        if page.photometric == YCBCR and page.compression == UNCOMPRESSED:
+            raise UnreadableKind("is a TIFF of a kind that is not read (uncompressed YCbCr): convert it to RGB")
         if not is_beyond_pillow(page):
             return None
         if len(file.pages) > 1:
@@ -134,7 +137,9 @@ def _pixels(page: tifffile.TiffPage) -> np.ndarray:
         values = page.asarray()
     except (ImportError, KeyError, ValueError) as error:
         name = getattr(page.compression, "name", str(page.compression))
-        if page.compression != 1 and ("imagecodecs" in str(error) or isinstance(error, (ImportError, KeyError))):
+        if page.compression != UNCOMPRESSED and (
+            "imagecodecs" in str(error) or isinstance(error, (ImportError, KeyError))
+        ):
             raise UnreadableKind(
                 f"holds {describe(page)} compressed by {name}, which is not read: save it uncompressed, or as .npy"
             ) from error

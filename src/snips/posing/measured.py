@@ -13,7 +13,9 @@ from torch import Tensor
 
 from snips.photos.photo import ValueRange, load_photo
 from snips.posing import measurements
+from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
+from snips.posing.options import normalised
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.problems import Build, make_operator
 
@@ -49,14 +51,10 @@ def _read_mask(path: Path) -> Tensor:
 
 
 def _read_kernel(path: Path) -> Tensor:
-    """Weights that sum to 1, so that the blur keeps the brightness."""
     weights = measurements.load_array(path)
-    total = weights.sum()
-    if total <= 1e-6 * weights.abs().sum():
-        raise ValueError(
-            f"the weights of the kernel {path} sum to {total:.3g}: a blur that keeps brightness needs a positive sum"
-        )
-    return weights / total
+    if not weights.any():
+        raise ValueError(f"the weights of the kernel {path} sum to 0: it is zero everywhere")
+    return normalised(weights, f"the kernel {path}")
 
 
 def _read_matrix(path: Path) -> Tensor:
@@ -93,7 +91,9 @@ def read_numbers(option: str, text: str, count: int | None, kind: type) -> tuple
     return numbers
 
 
-def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda _: False) -> float | str | None:
+def sigma_from(
+    text: str | float | None, confirm: Callable[[str], bool] = lambda _: False, problem: str = DEFAULT_PROBLEM
+) -> float | str | None:
     """A number in units of pixels in [0, 1], or "auto". `confirm` is asked about one that is meant for 0 to 255."""
     if text is None or (isinstance(text, str) and text.strip().lower() == AUTO):
         return text and AUTO
@@ -103,7 +103,7 @@ def sigma_from(text: str | float | None, confirm: Callable[[str], bool] = lambda
         raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
     if not math.isfinite(sigma):
         raise ValueError(f"--sigma takes a finite number or auto, not {text!r}")
-    if sigma <= 1:
+    if sigma <= 1 or problem == "matrix":  # whose measurements have a scale of their own
         return sigma
     meant = sigma / 255
     told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
@@ -122,8 +122,9 @@ def posed_problem(
     values: ValueRange | None,
     shape: str | None,
     build: Build = make_operator,
+    grey: bool = False,
 ) -> PhotoProblem:
-    """The file as a stored measurement, as y, or as the truth."""
+    """The file as a stored measurement, as y, or as the truth; with `grey`, three equal channels are taken as one."""
     if measurements.is_measurement(file):
         if problem is not None or options or simulated or values is not None or shape is not None:
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
@@ -131,10 +132,12 @@ def posed_problem(
     name = problem_name(problem, options)
     if name == "matrix" and values is None and file.suffix.lower() in (".npy", ".npz"):
         values = (0.0, 1.0)  # what a matrix measures has a scale of its own
+    wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     photo = load_photo(file, values)
+    if grey and wanted is None:
+        photo = as_grey(photo, name, options)
     if simulated:
         return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
-    wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     return pose(photo, name, AUTO if sigma is None else sigma, options, wanted, build)
 
 

@@ -14,9 +14,14 @@ from snips.operators import Inpainting, LinearOperator
 from snips.photos.decoding import MAX_PIXELS
 from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
 from snips.posing.noise import NoiseEstimate, estimate_noise
+from snips.posing.options import checked_options
 from snips.problems import PROBLEMS, Build, InverseProblem, make_operator
 
 AUTO = "auto"
+NEEDS_MASK = (
+    "inpaint needs to know which pixels of this picture were seen: give --mask, an image that is white there, or in "
+    'Python operator=snips.make_operator("inpaint", image_shape, mask=...)'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +44,11 @@ def pose(
 ) -> PhotoProblem:
     """Take the photo itself as y; sigma_0 may be "auto", and image_shape is needed only where y leaves it open."""
     if isinstance(problem, str):
+        if problem == "inpaint" and options.get("mask") is None:
+            raise ValueError(NEEDS_MASK)
         photo = _prepared(photo, problem)
         shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
-        operator = build(problem, shape, **options)
+        operator = build(problem, shape, **checked_options(problem, shape, options))
     else:
         operator = problem
     y = as_y(photo.pixels, operator, problem if isinstance(problem, str) else type(operator).__name__)
@@ -57,7 +64,7 @@ def pose(
             f"a noise of {known:g} is more than the whole range of pixels, which is 0 to 1 here: is it meant for 0 to "
             f"255? Then give {known / 255:.4g}"
         )
-    return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, photo.notes)
+    return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, (*photo.notes, *_remarks(operator)))
 
 
 def simulate(
@@ -78,8 +85,20 @@ def simulate(
         notes = (*notes, f"cropped to {x.shape[-1]} x {x.shape[-2]} pixels, which the factor {factor} divides")
     if 0 in x.shape:
         raise ValueError(f"the image is smaller than the factor {factor}")
-    operator = build(problem, tuple(x.shape[1:]), **options)
-    return PhotoProblem(InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed), alpha, None, notes)
+    if problem == "colorize" and x.shape[1] == 1:
+        raise ValueError(
+            "colorize has no colour to find: the picture is grey, so take one in colour, or leave out --simulate"
+        )
+    operator = build(problem, tuple(x.shape[1:]), **checked_options(problem, tuple(x.shape[1:]), options))
+    simulated = InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed)
+    return PhotoProblem(simulated, alpha, None, (*notes, *_remarks(operator)))
+
+
+def _remarks(operator: LinearOperator) -> list[str]:
+    """What is allowed, but surely not meant."""
+    if isinstance(operator, Inpainting) and bool((operator.singular_values > 0).all()):
+        return ["the mask hides no pixel: only noise is removed"]
+    return []
 
 
 class Geometry(NamedTuple):

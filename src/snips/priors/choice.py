@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os import PathLike
+import os
 from typing import NamedTuple
 
 from snips.priors.base import Prior
@@ -32,14 +32,26 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
     return Choice(GAUSSIAN, f"a plain model of photographs: smooth results, few details{missing}")
 
 
-def prior_for(name: str | PathLike[str], image_shape: tuple[int, int, int]) -> Prior:
+def takes_grey(prior: Prior | str | os.PathLike[str] | None) -> bool:
+    """Whether a prior that was asked for denoises images of one channel; True where none was asked for."""
+    if isinstance(prior, str) and prior in BUNDLED:
+        return 1 in BUNDLED[prior].channels
+    if prior is None or prior == GAUSSIAN:
+        return True
+    found = load_prior(prior) if isinstance(prior, (str, os.PathLike)) else prior
+    return isinstance(found, UNet) and 1 in found.config.channels  # of others nobody knows
+
+
+def prior_for(name: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Prior:
     """`gaussian`, a bundled prior, or a file, checked against the images it shall be used for."""
     if name == GAUSSIAN:
         prior = StationaryGaussian.natural(image_shape)
         prior.name = GAUSSIAN
         return prior
-    if not isinstance(name, (str, PathLike)):
-        raise ValueError(f"a {type(name).__name__} is no prior: snips.as_prior makes one of a denoiser or a network")
+    if not isinstance(name, (str, os.PathLike)):
+        raise ValueError(
+            f"prior takes a name, a file or a Prior, not a {type(name).__name__}: snips.as_prior makes one of a denoiser"
+        )
     prior = load_prior(name)
     if isinstance(prior, UNet) and image_shape[0] not in prior.config.channels:
         known = " or ".join(map(str, prior.config.channels))

@@ -12,13 +12,15 @@ from snips.images import to_picture
 from snips.report.grid import fitted
 
 LARGEST = 1024  # pixels; a page shows larger pictures at this size
+WEBP_SIDE = 16383  # pixels, the most that the format has room for
 LOSSLESS = 512 * 512  # pixels; pictures up to this size are embedded without loss
 
 
 def data_uri(picture: Image.Image, lossless: bool = False) -> str:
-    """PNG, or WebP of high quality where PNG would make the page heavy."""
+    """PNG, or WebP of high quality where PNG would make the page heavy and WebP can hold the picture."""
     buffer = io.BytesIO()
-    kind = "png" if lossless or picture.width * picture.height <= LOSSLESS else "webp"
+    small = picture.width * picture.height <= LOSSLESS
+    kind = "png" if lossless or small or max(picture.size) > WEBP_SIDE else "webp"
     picture.save(buffer, format=kind, **({} if kind == "png" else {"quality": 92}))
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 

@@ -41,7 +41,7 @@ def write_pictures(restoration: Restoration, folder: Path) -> None:
             results["truth"] = problem.truth[b]
         for name, image in results.items():
             with_alpha(to_picture(image), transparency).save(place / f"{name}.png")
-        to_picture(degraded[b]).save(place / "degraded.png")
+        with_alpha(to_picture(degraded[b]), transparency).save(place / "degraded.png")
         if len(samples) > 1:
             to_picture(STD_SCALE * restoration.std[b]).save(place / "std.png")
             std_map(restoration.std[b]).save(place / "std_map.png")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 from torch.nn import functional as F
@@ -26,7 +25,10 @@ def degraded_view(problem: InverseProblem) -> Tensor:
 def comparison_grid(
     problem: InverseProblem, samples: Tensor, scale: int | None = None, shown: int | None = None
 ) -> Image.Image:
-    """One row for each image: original (where known), degraded, the samples (or the first few), mean, and std x 4."""
+    """One row for each image: original (where known), degraded, the samples (or the first few), mean, and std x 4.
+
+    One sample has no std.
+    """
     return picture_grid(comparison_columns(problem, samples, shown), scale)
 
 
@@ -34,9 +36,10 @@ def comparison_columns(problem: InverseProblem, samples: Tensor, shown: int | No
     """The columns of `comparison_grid`, by name."""
     K = len(samples)
     clamped = samples.clamp(0, 1)
-    std = samples.std(0) if K > 1 else torch.zeros_like(samples[0])
     columns = [("degraded", degraded_view(problem)), *((f"sample {k + 1}", clamped[k]) for k in range(K)[:shown])]
-    columns += [("mean", clamped.mean(0)), (f"std x {STD_SCALE}", STD_SCALE * std)]
+    columns.append(("mean", clamped.mean(0)))
+    if K > 1:
+        columns.append((f"std x {STD_SCALE}", STD_SCALE * samples.std(0)))
     return columns if problem.truth is None else [("original", problem.truth), *columns]
 
 

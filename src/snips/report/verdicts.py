@@ -6,19 +6,23 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, Faithfulness
+from snips.metrics.faithfulness import P_THRESHOLD, Faithfulness
 
-# The figure of a test and how far it may be from 1 -> what it means that the test failed.
+# The figure of a test and how far it may be from 1, or from 0 -> what it means that the test failed.
 FAILURES: dict[str, Callable[[float, float], str]] = {
     "std_ratio": lambda value, slack: (
         f"the residual is {value:.3g} times as strong as the noise ({1 - slack:.2g} to {1 + slack:.2g} would pass)"
     ),
     "p_value": lambda value, _: f"it is not Gaussian (p = {value:.2g}, above {P_THRESHOLD:g} would pass)",
-    "rho_x": lambda value, _: f"neighbours along x are correlated (rho = {value:.2f}, {PASSING_RHO})",
-    "rho_y": lambda value, _: f"neighbours along y are correlated (rho = {value:.2f}, {PASSING_RHO})",
+    "rho_x": lambda value, limit: f"neighbours along x are correlated (rho = {value:.2f}, {_passing(limit)})",
+    "rho_y": lambda value, limit: f"neighbours along y are correlated (rho = {value:.2f}, {_passing(limit)})",
 }
-PASSING_RHO = f"between -{RHO_THRESHOLD:g} and {RHO_THRESHOLD:g} would pass"
+LIMITS = {"std_ratio": "slack", "p_value": "slack", "rho_x": "rho_x_limit", "rho_y": "rho_y_limit"}
 BY_CHANCE = " One true image in twenty fails this test by chance."
+
+
+def _passing(limit: float) -> str:
+    return f"between -{limit:.2g} and {limit:.2g} would pass"
 
 
 def failed_tests(found: Faithfulness, k: int, b: int) -> list[str]:
@@ -29,7 +33,8 @@ def failed_tests(found: Faithfulness, k: int, b: int) -> list[str]:
 def failures(found: Faithfulness, k: int, b: int) -> list[str]:
     """Why sample k of image b is not faithful, one phrase for each test that it fails."""
     return [
-        FAILURES[name](*(_at(found, figure, k, b) for figure in (name, "slack"))) for name in failed_tests(found, k, b)
+        FAILURES[name](*(_at(found, figure, k, b) for figure in (name, LIMITS[name])))
+        for name in failed_tests(found, k, b)
     ]
 
 

@@ -116,9 +116,10 @@ def check_target(folder: Path, force: bool) -> None:
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        os.rmdir(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))  # some systems tell only then
     except OSError as error:
-        raise ValueError(f"{folder} cannot be created: {error}") from error
-    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        raise ValueError(f"{folder} cannot be created ({error.strerror or error}): choose another folder") from error
+    if folder.exists() and not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} cannot be written to: choose another folder")
 
 
@@ -139,6 +140,10 @@ def new_folder(folder: Path, force: bool):
         else:
             work.rename(folder)
         flush(folder.parent)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(folder)) from error  # a full disk does not say which
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

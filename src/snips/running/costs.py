@@ -69,11 +69,24 @@ def estimate_cost(problem: InverseProblem, prior: Prior, sampler: str, calls: in
         started = time.perf_counter()
         SAMPLERS[sampler](problem[0], prior, samples=1, **options)
         seconds = time.perf_counter() - started
-    results = (
-        4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)
-    )  # and what is made of them
-    needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + results
+    needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + result_bytes(problem, chains)
     return Cost(seconds / trial_calls * calls * chains, needed, memory.held)
+
+
+def result_bytes(problem: InverseProblem, chains: int) -> int:
+    """Of the samples and of what is made of them."""
+    return 4 * problem.y.element_size() * chains * math.prod(problem.operator.image_shape)
+
+
+def check_results(problem: InverseProblem, samples: int) -> None:
+    """Refuse more samples than memory holds, however small the image: their number alone tells, without a trial."""
+    needed, free = result_bytes(problem, samples * len(problem)), available_memory()
+    if needed > free:
+        most = max(1, free // result_bytes(problem, len(problem)))
+        raise ValueError(
+            f"{samples:,} samples need {needed / 2**30:.1f} GiB of memory, but {free / 2**30:.1f} GiB are free: take "
+            f"at most {most:,}"
+        )
 
 
 def check_cost(cost: Cost, chunk: int) -> None:

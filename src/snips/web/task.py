@@ -14,9 +14,10 @@ from torch import Tensor
 
 from snips.operators.pictures import is_picture
 from snips.photos.photo import load_photo
+from snips.posing.grey import as_grey
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.priors import Prior
-from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
+from snips.priors.choice import GAUSSIAN, choose_prior, prior_for, takes_grey
 from snips.priors.registry import BUNDLED
 from snips.problems import PROBLEMS, make_operator
 from snips.restoration import Interrupted, Restoration, restore
@@ -87,6 +88,8 @@ def build_problem(task: Task, limits: Limits) -> PhotoProblem:
     task.check(limits)
     try:
         photo = load_photo(task.picture)
+        if takes_grey(None if task.prior == AUTOMATIC else task.prior):
+            photo = as_grey(photo, task.problem, {})
         if task.simulate:
             posed = simulate(photo, task.problem, task.sigma, task.seed, {})
         else:

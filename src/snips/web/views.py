@@ -88,7 +88,7 @@ def verdicts(result: Restoration) -> str:
     failed = [verdict_words(found, k, 0) for k, faithful in enumerate(found.faithful[:, 0].tolist()) if not faithful]
     reasons = "".join(f"<li>{escape(words)}</li>" for words in failed)
     return (
-        f'<p class="snips-explained">{_explanation(found.faithful)}</p>'
+        f'<p class="snips-explained">{_explanation(found, found.faithful)}</p>'
         f'<div class="snips-wide"><table class="snips-table" aria-label="Faithfulness of the samples">'
         f"<thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>"
         + (f'<ul class="snips-notes">{reasons}</ul>' if reasons else "")
@@ -109,11 +109,12 @@ def _verdict_row(found: Faithfulness, k: int) -> str:
     return f'<tr><th scope="row">{k + 1}</th>{mark}{"".join(cells)}</tr>'
 
 
-def _explanation(faithful: Tensor) -> str:
+def _explanation(found: Faithfulness, faithful: Tensor) -> str:
+    limits = [float(limit.max()) for limit in (found.rho_x_limit, found.rho_y_limit) if limit is not None]
     return (
         f"<strong>{int(faithful.sum())} of {faithful.numel()} samples explain the measurement</strong>: what they "
         f"leave over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
-        f"(correlation of neighbours below {RHO_THRESHOLD:g})."
+        f"(correlation of neighbours below {max(limits, default=RHO_THRESHOLD):.2g})."
     )
 
 
