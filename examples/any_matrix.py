@@ -11,5 +11,5 @@ problem = snips.InverseProblem.simulate(snips.make_operator("matrix", (1, 16, 16
 result = snips.restore(problem, samples=8, nfe=40)
 print(result)
 
-dataset = result.to_xarray()  # pip install 'snips[xarray]'
+dataset = result.to_xarray()  # pip install '.[xarray]'
 print(dataset["samples"].std("sample").mean().item(), "is the mean standard deviation of a pixel")

@@ -22,7 +22,6 @@ NOT_RUN = {
     "make": "sets up an environment; `make demo` and `make test` are themselves run for every change",
     "pip install": "changes the environment",
     "git": "needs the repository",
-    "pre-commit": "is a program of its own",
     "snips --install-completion": "changes the shell's start file; tests/test_doctor.py completes a command",
     "snips batch manifest.csv --engine ray": "needs a cluster; tests/test_batch_ray.py runs one",
     "snips web": "serves until it is stopped; tests/test_web_browser.py runs it",
@@ -78,7 +77,9 @@ def fill_folder(folder: Path) -> None:
         (folder / "measurements").mkdir()
         for name in ("first.png", "second.png"):
             small.save(folder / "measurements" / name)
-        picture.save(folder / "clean.png")
+        (folder / "photos").mkdir()
+        for name in ("clean.png", "photos/first.png", "photos/second.png"):
+            picture.save(folder / name)
     mask = np.full((16, 16), 255, np.uint8)
     mask[4:8, 4:12] = 0
     Image.fromarray(mask).save(folder / "mask.png")

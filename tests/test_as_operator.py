@@ -72,7 +72,7 @@ def test_a_matrix_for_one_channel_serves_all():
 
 
 def test_pylops_keeps_the_shape_of_its_data():
-    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install '.[pylops]'")
     blur = pylops.signalprocessing.Convolve2D((6, 5), h=matrix(3, 3), offset=(1, 1), dtype="float64")
     H = as_operator(blur, (1, 6, 5)).double()
     assert H.measurement_shape == (6, 5)
@@ -83,14 +83,14 @@ def test_pylops_keeps_the_shape_of_its_data():
 
 @pytest.mark.parametrize(("dims", "image_shape"), [((5, 7), (1, 7, 5)), ((5, 7, 3), (3, 5, 7)), ((3, 7, 5), (3, 5, 7))])
 def test_pylops_with_axes_in_another_order(dims, image_shape):
-    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install '.[pylops]'")
     with pytest.raises(ValueError, match="channels first"):
         as_operator(pylops.FirstDerivative(dims, axis=0), image_shape)
 
 
 @pytest.mark.parametrize(("dims", "image_shape"), [((5, 7), (1, 5, 7)), ((5, 7), (3, 5, 7)), ((3, 5, 7), (3, 5, 7))])
 def test_pylops_with_the_images_axes(dims, image_shape):
-    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install '.[pylops]'")
     along_columns = as_operator(pylops.FirstDerivative(dims, axis=-1, kind="forward"), image_shape)
     ramp = torch.arange(7.0).expand(1, *image_shape)
     assert along_columns(ramp).reshape(-1, 7)[:, :6].allclose(torch.ones(()))

@@ -180,7 +180,7 @@ class TestDiffusers:
 
     @pytest.fixture
     def diffusers(self):
-        return pytest.importorskip("diffusers", reason="diffusers is not installed: pip install 'snips[diffusers]'")
+        return pytest.importorskip("diffusers", reason="diffusers is not installed: pip install '.[diffusers]'")
 
     @pytest.mark.parametrize("prediction", ["epsilon", "v_prediction", "sample"])
     def test_predictions(self, diffusers, prediction, exact):

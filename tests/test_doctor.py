@@ -98,7 +98,7 @@ def test_a_missing_optional_part_is_named_with_its_remedy(weights, monkeypatch):
     without(monkeypatch, "gradio")
     result = run("doctor")
     assert result.exit_code == 0, result.output
-    assert "gradio is missing: pip install 'snips[web]'" in result.stdout.splitlines()
+    assert "gradio is missing: pip install '.[web]' in the folder of the sources" in result.stdout.splitlines()
 
 
 def test_a_missing_dependency_is_a_fault(weights, monkeypatch):
@@ -122,4 +122,4 @@ def test_every_dependency_is_looked_for(project):
 def test_every_extra_is_offered(project):
     advice = " ".join(part.advice for part in doctor.OPTIONAL)
     extras = set(project["optional-dependencies"]) - {"dev", "docs"}
-    assert {extra for extra in extras if f"snips[{extra}]" not in advice} == set()
+    assert {extra for extra in extras if f"'.[{extra}]'" not in advice} == set()

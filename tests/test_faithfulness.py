@@ -80,7 +80,7 @@ def test_neighbours_are_those_of_the_measurement(name, has_second_axis):
 
 
 def test_a_foreign_measurement_of_two_axes_has_rows_and_columns():
-    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install 'snips[pylops]'")
+    pylops = pytest.importorskip("pylops", reason="pylops is not installed: pip install '.[pylops]'")
     operator = as_operator(pylops.Identity(15 * 17, dtype="float64"), (1, 15, 17))
     assert faithfulness(noisy(operator), torch.rand(1, 1, 1, 15, 17)).rho_y is None  # a list
     blur = pylops.signalprocessing.Convolve2D((15, 17), h=np.ones((3, 3)) / 9, offset=(1, 1), dtype="float64")

@@ -245,7 +245,7 @@ def test_options_that_a_sampler_does_not_know_are_named_with_those_it_does(resul
 
 
 def test_a_function_is_told_how_to_become_a_prior(result):
-    with pytest.raises(ValueError, match="a function is no prior: snips.as_prior"):
+    with pytest.raises(ValueError, match="not a function: snips.as_prior"):
         restore(result.problem, lambda x, sigma: x)
 
 

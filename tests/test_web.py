@@ -140,7 +140,7 @@ def test_the_command_names_the_extra(monkeypatch):
     monkeypatch.setattr("snips.cli.web.find_spec", lambda name: None)
     result = CliRunner().invoke(app, ["web"])
     assert result.exit_code == 2
-    assert "snips[web]" in result.stderr
+    assert "'.[web]'" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 

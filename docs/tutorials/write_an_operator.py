@@ -84,7 +84,6 @@ for k in (0, 3, 31):
     axes[1].plot(operator.right[k].numpy(), label=f"s = {s[k]:.3f}")
 axes[1].set(xlabel="pixel of a row", title="three columns of V")
 axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
-figure.tight_layout()
 
 # %% [markdown]
 # ## Restore

@@ -11,6 +11,7 @@ from snips.allocator import keep_freed_memory
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.work import Outcome, restore_item
+from snips.extras import installing
 
 Engine = Callable[[RunFolder, RunSettings, Sequence[Item], str | None], Iterator[Outcome]]
 DEATHS = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")  # of Ray: what an item's task may end with
@@ -98,7 +99,7 @@ def _ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ValueError("--engine ray needs Ray: install it with `pip install 'snips[ray]'`") from error
+        raise ValueError(f"--engine ray needs Ray: {installing('ray')}") from error
 
 
 ENGINES: dict[str, Engine] = {"local": local, "ray": on_ray}

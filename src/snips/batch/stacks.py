@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from snips.extras import installing
 from snips.photos.arrays import MAX_BYTES
 
 HDF5, ZARR = (".h5", ".hdf5"), (".zarr",)
@@ -21,7 +22,7 @@ def optional(name: str, purpose: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(f"{purpose} needs {name}: install it with `pip install 'snips[batch]'`") from error
+        raise ValueError(f"{purpose} needs {name}: {installing('batch')}") from error
 
 
 def is_stack(path: Path) -> bool:

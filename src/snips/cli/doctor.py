@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import JsonOption, app, out, say
+from snips.extras import installing
 from snips.memory import available_memory
 from snips.metrics import perceptual_weights
 from snips.priors.registry import BUNDLED, load_prior
@@ -46,18 +47,18 @@ class OptionalPart:
 
 
 OPTIONAL = (
-    OptionalPart("gradio", "snips web", "pip install 'snips[web]'"),
-    OptionalPart("pyarrow", "snips batch", "pip install 'snips[batch]'"),
-    OptionalPart("ray", "snips batch --engine ray", "pip install 'snips[ray]'"),
-    OptionalPart("tensorboard", "snips train --tensorboard", "pip install 'snips[train]'"),
-    OptionalPart("xarray", "Restoration.to_xarray", "pip install 'snips[xarray]'"),
-    OptionalPart("pylops", "operators of pylops", "pip install 'snips[pylops]'"),
-    OptionalPart("diffusers", "denoisers of diffusers", "pip install 'snips[diffusers]'"),
+    OptionalPart("gradio", "snips web", installing("web")),
+    OptionalPart("pyarrow", "snips batch", installing("batch")),
+    OptionalPart("ray", "snips batch --engine ray", installing("ray")),
+    OptionalPart("tensorboard", "snips train --tensorboard", installing("train")),
+    OptionalPart("xarray", "Restoration.to_xarray", installing("xarray")),
+    OptionalPart("pylops", "operators of pylops", installing("pylops")),
+    OptionalPart("diffusers", "denoisers of diffusers", installing("diffusers")),
     OptionalPart("deepinv", "operators and denoisers of deepinv", 'see "In deepinv" in docs/bring_your_own.md'),
     OptionalPart(
         "lpips weights",
         "LPIPS in `snips experiment`",
-        "pip install 'snips[lpips]', then snips fetch lpips",
+        f"{installing('lpips')}, then snips fetch lpips",
         lambda: "fetched" if perceptual_weights.available() else None,
     ),
 )

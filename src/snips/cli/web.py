@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from snips.cli.app import app, err, out
+from snips.extras import installing
 from snips.web.limits import Limits
 from snips.web.server import LOCALHOST, PORT, is_local, serve
 
@@ -33,7 +34,7 @@ def web(
     Example: `snips web --open`
     """
     if find_spec("gradio") is None:
-        raise ValueError("the web page needs Gradio: install it with `pip install 'snips[web]'`")
+        raise ValueError(f"the web page needs Gradio: {installing('web')}")
     limits = Limits(upload_bytes=int(megabytes * 2**20), pixels=pixels, jobs=jobs, waiting=waiting)
     if not is_local(host):
         err.print(

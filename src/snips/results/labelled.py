@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from snips.extras import installing
+
 if TYPE_CHECKING:
     from snips.restoration import Restoration
 
@@ -16,7 +18,7 @@ def to_dataset(restoration: Restoration) -> Any:
     try:
         import xarray
     except ImportError as error:
-        raise ValueError("to_xarray() needs xarray: pip install 'snips[xarray]'") from error
+        raise ValueError(f"to_xarray() needs xarray: {installing('xarray')}") from error
     problem = restoration.problem
     images = {"mean": restoration.mean}
     if len(restoration.samples) > 1:

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from snips.extras import installing
 from snips.files import new_file
 from snips.priors.base import Prior
 from snips.training.checkpoint import write_checkpoint
@@ -99,7 +100,7 @@ def _tensorboard(folder: str) -> Log:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ValueError("TensorBoard is not installed: pip install 'snips[train]', or leave it out") from None
+        raise ValueError(f"TensorBoard is not installed: {installing('train')}, or leave it out") from None
     writer = SummaryWriter(folder)
 
     def log(row: dict[str, Any]) -> None:
