@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "snips"
 
 # Lowest first: a module imports from its own layer's package or from layers before it.
 LAYERS = [
-    {"version", "names", "memory", "allocator", "buffers", "files", "streams", "solvers", "plugins"},
+    {"version", "names", "extras", "memory", "allocator", "buffers", "files", "streams", "solvers", "plugins"},
     {"photos", "operators", "schedules"},
     {"images", "priors", "problems"},
     {"samplers", "metrics", "integrations", "whitening"},

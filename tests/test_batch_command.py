@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 from batch_cases import pictures
+from snips import Restoration
 from snips.batch.runs import Standing
 from snips.cli import app
 from snips.cli import batch as commands
@@ -66,6 +69,7 @@ def test_command(source, tmp_path):
     [
         (["-p", "dnoise"], "did you mean denoise"),
         (["--precision", "float8"], "unknown precision 'float8'"),
+        (["--precision", "bfloat16"], "gaussian cannot be used in lower precision"),
         (["--engine", "spark"], "unknown engine 'spark'"),
         (["--address", "auto"], "add --engine ray"),
         (["--device", "tpu"], "unknown device 'tpu'"),
@@ -94,3 +98,59 @@ def test_wrong_options_are_refused_before_anything_is_written(wrong, told, sourc
 )
 def test_the_time_that_is_left(standing, told):
     assert commands._left(standing, 50.0) == told
+
+
+def test_another_source_is_refused(source, tmp_path):
+    """Its measurements may have the same names, and their results would be taken for finished."""
+    assert command(source).exit_code == 0
+    other = pictures(tmp_path / "other")
+    arguments = ["batch", other, "--out", tmp_path / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
+    refused = CliRunner().invoke(app, [*map(str, arguments), "--prior", "gaussian"])
+    assert refused.exit_code == 2
+    assert "source differ" in refused.stderr
+
+
+def test_source_and_results_may_be_moved_together(tmp_path):
+    source = pictures(tmp_path / "here" / "in")
+    assert command(source).exit_code == 0
+    (tmp_path / "here").rename(tmp_path / "there")
+    again = command(tmp_path / "there" / "in")
+    assert again.exit_code == 0, again.output
+    assert "warning" not in again.stderr
+
+
+def test_a_guessed_noise_is_said_and_stored(source, tmp_path):
+    with Image.open(source / "picture_0.png") as picture:
+        picture.save(source / "compressed.jpg")
+    told = command(source, "-s", "auto")
+    assert told.exit_code == 0, told.output
+    assert "of 4 items is a guess" in told.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet").to_pylist()
+    row = next(row for row in table if row["key"] == "compressed.jpg")
+    assert row["noise"].startswith("sigma_0 = ")
+    assert "JPEG" in row["noise_doubt"]
+
+
+def test_a_given_noise_is_no_estimate(source, tmp_path):
+    assert command(source).exit_code == 0
+    table = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet")
+    assert table["noise"].null_count == table["noise_doubt"].null_count == 3
+
+
+def test_grey_pictures_with_three_channels_are_grey_as_in_restore(source, tmp_path):
+    with Image.open(source / "picture_0.png") as picture:
+        picture.convert("L").convert("RGB").save(source / "picture_0.png")
+    assert command(source).exit_code == 0
+    shapes = {item.samples.shape[-3] for item in map(Restoration.load, (tmp_path / "out" / "items").iterdir())}
+    assert shapes == {1, 3}
+    assert Restoration.load(tmp_path / "out" / "items" / "picture_0.png").samples.shape[-3] == 1
+
+
+def test_workers_share_the_memory(monkeypatch):
+    """On Ray as many items are under way as the cores hold."""
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**34)
+    monkeypatch.setattr(costs, "pixel_bytes", lambda prior, channels: 1024)
+    monkeypatch.setattr(commands.os, "cpu_count", lambda: 8)
+    chosen = {engine: commands._machine({}, "natural", 2, torch.device("cpu"), engine) for engine in ("local", "ray")}
+    alone, shared = (chosen[engine]["untiled_pixels"] for engine in ("local", "ray"))
+    assert (alone, shared) == (2**23, 2**21)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
@@ -50,6 +51,8 @@ def test_a_killed_item_goes_on_from_its_last_step(source, tmp_path, monkeypatch)
     monkeypatch.setattr(StationaryGaussian, "denoise", counted)
     with pytest.raises(KeyboardInterrupt):
         run(source, tmp_path / "out")
+    errors = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet")["error"].to_pylist()
+    assert errors == [None, "not restored yet", "not restored yet"]  # the table is there already
     run(source, tmp_path / "out")
     assert len(calls) == 1 + 3 * 2 * 12  # the interrupted call is made again: 3 items, 2 chunks, 12 calls
     assert_same_bits(tmp_path / "calm", tmp_path / "out")
@@ -73,9 +76,11 @@ def test_killed_between_a_result_and_the_end_of_its_state(source, tmp_path, monk
 
 def test_a_full_disk_ends_the_run_and_loses_nothing(source, tmp_path, monkeypatch):
     """No room at each place in turn where a file is flushed; with room again, the run goes on."""
+    flush, flushed = files.flush, []
+    monkeypatch.setattr(files, "flush", lambda path: (flushed.append(path), flush(path)))
     run(source, tmp_path / "calm")
-    flush = files.flush
-    for place in (3, 30):
+    assert len(flushed) > 100
+    for place in range(1, len(flushed), 23):
         left = [place]
 
         def full(path, left=left):

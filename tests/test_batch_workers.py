@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
 from batch_kills import nothing_left
-from snips.batch import RunFolder
+from snips.batch import RunFolder, run_batch
 from snips.batch.engines import on_node
 from snips.files import read_json, write_json
 
@@ -58,7 +60,7 @@ def test_what_dead_workers_left_is_gone_when_the_run_ends(finished, tmp_path, mo
     assert_same_bits(tmp_path / "out", tmp_path / "again")
 
 
-def test_more_threads_than_cores_are_refused(finished, monkeypatch):
+def test_more_threads_than_cores_are_refused(tmp_path, monkeypatch):
     """Ray would wait for ever for a machine that is large enough."""
     from snips.batch import engines
 
@@ -70,15 +72,15 @@ def test_more_threads_than_cores_are_refused(finished, monkeypatch):
         cluster_resources = staticmethod(lambda: {"CPU": 2.0})
         shutdown = staticmethod(lambda: stopped.append(True))
 
-    _, folder, items = finished
     monkeypatch.setattr(engines, "_ray", lambda: Ray)
-    settings = SETTINGS.__class__(**{**vars(SETTINGS), "threads": 3})
+    source = pictures(tmp_path / "in")
     with pytest.raises(ValueError, match="3 threads never starts on 2 cores"):
-        next(engines.on_ray(folder, settings, items, None))
+        run_batch(items_of(source, tmp_path), RunFolder(tmp_path / "out"), replace(SETTINGS, threads=3), engine="ray")
     assert stopped == [True]
+    assert not (tmp_path / "out").exists()  # where a run.json would keep the threads
 
 
-def test_an_address_where_nobody_answers_is_one_line(finished, monkeypatch):
+def test_an_address_where_nobody_answers_is_one_line(monkeypatch):
     """Ray would try again for minutes."""
     from snips.batch import engines
 
@@ -86,7 +88,9 @@ def test_an_address_where_nobody_answers_is_one_line(finished, monkeypatch):
         init = staticmethod(lambda **options: pytest.fail("there is nobody to connect to"))
         is_initialized = staticmethod(lambda: False)
 
-    _, folder, items = finished
     monkeypatch.setattr(engines, "_ray", lambda: Ray)
-    with pytest.raises(ValueError, match="no Ray cluster answers at 127.0.0.1:1: .*refused"):
-        next(engines.on_ray(folder, SETTINGS, items, "127.0.0.1:1"))
+    with (
+        pytest.raises(ValueError, match="no Ray cluster answers at 127.0.0.1:1: .*refused"),
+        engines.on_ray(SETTINGS, "127.0.0.1:1"),
+    ):
+        pass

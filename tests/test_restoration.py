@@ -318,7 +318,7 @@ def test_arrays_and_labelled_arrays(result):
 
 def test_without_xarray_the_extra_is_named(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(ValueError, match=r"snips\[xarray\]"):
+    with pytest.raises(ValueError, match=r"\.\[xarray\]"):
         result.to_xarray()
 
 

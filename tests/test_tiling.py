@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import torch
 from PIL import Image
@@ -96,6 +97,10 @@ def test_a_batch_decides_once(photo, weights, tmp_path, monkeypatch):
     Image.fromarray(random_pixels(200, 40)).save(photo.parent / "later.png")
     monkeypatch.setattr(costs, "available_memory", lambda: 2**50)
     assert batch() == [SIDES[-1]] * 2
+    rows = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet").to_pylist()
+    assert [row["tile"] for row in rows] == [SIDES[-1]] * 2
+    assert all(0 <= row["tile_deviation"] < 1 for row in rows)
+    assert "denoised in tiles" in (tmp_path / "out" / "summary.html").read_text()
 
 
 def test_bad_tiles_are_one_line(photo, weights, tmp_path):

@@ -156,7 +156,7 @@ def _trained_on_pairs(settings):
 
 def test_tensorboard_is_optional(settings):
     if importlib.util.find_spec("tensorboard") is None:
-        with pytest.raises(ValueError, match=r"snips\[train\]"):
+        with pytest.raises(ValueError, match=r"\.\[train\]"):
             train(replace(settings, tensorboard=True, steps=1))
     else:
         train(replace(settings, tensorboard=True, steps=1))

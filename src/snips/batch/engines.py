@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 from snips.allocator import keep_freed_memory
@@ -13,19 +15,23 @@ from snips.batch.items import Item
 from snips.batch.work import Outcome, restore_item
 from snips.extras import installing
 
-Engine = Callable[[RunFolder, RunSettings, Sequence[Item], str | None], Iterator[Outcome]]
+Restore = Callable[[RunFolder, Sequence[Item]], Iterator[Outcome]]
+Engine = Callable[[RunSettings, str | None], AbstractContextManager[Restore]]  # entered before anything is written
 DEATHS = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")  # of Ray: what an item's task may end with
 ANSWER_SECONDS = 10.0  # that a cluster has to be there
 RETRIES = 5  # of an item whose worker dies; Ray makes them, and each goes on from the item's last state
 
 
-def local(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
+@contextmanager
+def local(settings: RunSettings, address: str | None) -> Iterator[Restore]:
     """One after the other, here."""
-    for item in items:
-        yield restore_item(folder, settings, item)
+    if address is not None:
+        raise ValueError("--address is of a Ray cluster: add --engine ray")
+    yield lambda folder, items: (restore_item(folder, settings, item) for item in items)
 
 
-def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], address: str | None) -> Iterator[Outcome]:
+@contextmanager
+def on_ray(settings: RunSettings, address: str | None) -> Iterator[Restore]:
     """A task for each item, on an existing cluster or on one of this machine's cores.
 
     A worker process serves many tasks and keeps its operators and priors. The folder and the measurements must be
@@ -35,11 +41,18 @@ def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], addr
     ours = not ray.is_initialized()
     if ours:
         _connect(ray, address, settings.threads)
-    tasks: dict[Any, Item] = {}
     try:
-        needs = {"num_cpus": settings.threads, "num_gpus": int(settings.device.startswith("cuda"))}
-        task = ray.remote(**needs, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
-        tasks = {task.remote(folder, settings, item): item for item in items}
+        yield partial(_as_tasks, ray, settings)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _as_tasks(ray: Any, settings: RunSettings, folder: RunFolder, items: Sequence[Item]) -> Iterator[Outcome]:
+    needs = {"num_cpus": settings.threads, "num_gpus": int(settings.device.startswith("cuda"))}
+    task = ray.remote(**needs, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
+    tasks = {task.remote(folder, settings, item): item for item in items}
+    try:
         while tasks:
             ready, _ = ray.wait(list(tasks))
             for done in ready:
@@ -47,8 +60,6 @@ def on_ray(folder: RunFolder, settings: RunSettings, items: Sequence[Item], addr
     finally:
         for left in tasks:  # in a cluster that goes on without us they would, too
             ray.cancel(left, force=True)
-        if ours:
-            ray.shutdown()
 
 
 def _connect(ray: Any, address: str | None, threads: int) -> None:

@@ -38,6 +38,7 @@ class RunSettings:
     precision: str = "float32"
     tile: int | None = None  # pixels of a tile's side; None: tiles that fit, for images of more than untiled_pixels
     untiled_pixels: int | None = None  # chosen where the run begins, as chunk_pixels is; None: no tiles by themselves
+    source: str = ""  # of `source_name`: another one may give the same keys to other measurements
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,15 @@ class RunFolder:
     def _clear(self) -> None:
         for name in OWN:
             _remove(self.path / name)
+
+
+def source_name(source: Path, out: Path, dataset: str | None) -> str:
+    """Where the measurements lie, seen from the run's folder: both may be moved together, or mounted elsewhere."""
+    try:
+        seen = os.path.relpath(source.resolve(), out.resolve())
+    except ValueError:  # on another drive of Windows
+        seen = str(source.resolve())
+    return Path(seen).as_posix() + ("" if dataset is None else f":{dataset}")
 
 
 def _remove(path: Path) -> None:

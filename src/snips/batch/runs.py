@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from snips.batch.engines import ENGINES
+from snips.batch.engines import ENGINES, Restore
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.scores import Scores, write_table
@@ -42,23 +42,37 @@ def run_batch(
     """
     if engine not in ENGINES:
         raise ValueError(unknown_name("engine", engine, list(ENGINES)))
-    if address is not None and engine == "local":
-        raise ValueError("--address is of a Ray cluster: add --engine ray")
-    folder.path.mkdir(parents=True, exist_ok=True)
-    with folder.locked():
-        folder.open(settings, force)
-        folder.sweep(items)
-        warnings = folder.doubts(items)
-        pending = [item for item in items if not folder.is_finished(item)]
-        standing = Standing(len(items), len(items) - len(pending), 0, 0)
-        progress(standing, None)
-        for outcome in ENGINES[engine](folder, settings, pending, address):
-            failed = standing.failed + (outcome.error is not None)
-            standing = Standing(standing.total, standing.before, standing.done + 1, failed)
-            warnings += [outcome.warning] if outcome.warning else []
-            progress(standing, outcome)
-        folder.sweep(items)
-        scores = Scores.of(folder, items, warnings)
-        write_table(scores, folder.path / "scores.parquet")
-        write_summary(scores, folder)
-        return scores
+    with ENGINES[engine](settings, address) as restore:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with folder.locked():
+            folder.open(settings, force)
+            folder.sweep(items)
+            warnings = folder.doubts(items)
+            try:
+                _restore_all(items, folder, restore, warnings, progress)
+            except KeyboardInterrupt:  # what is finished has its place in the table at once
+                _written(folder, items, warnings)
+                raise
+            folder.sweep(items)
+            return _written(folder, items, warnings)
+
+
+def _restore_all(
+    items: Sequence[Item], folder: RunFolder, restore: Restore, warnings: list[str], progress: Progress
+) -> None:
+    pending = [item for item in items if not folder.is_finished(item)]
+    standing = Standing(len(items), len(items) - len(pending), 0, 0)
+    progress(standing, None)
+    for outcome in restore(folder, pending):
+        failed = standing.failed + (outcome.error is not None)
+        standing = Standing(standing.total, standing.before, standing.done + 1, failed)
+        warnings += [outcome.warning] if outcome.warning else []
+        progress(standing, outcome)
+
+
+def _written(folder: RunFolder, items: Sequence[Item], warnings: list[str]) -> Scores:
+    """scores.parquet and summary.html, from the results on the disk."""
+    scores = Scores.of(folder, items, warnings)
+    write_table(scores, folder.path / "scores.parquet")
+    write_summary(scores, folder)
+    return scores

@@ -21,6 +21,10 @@ COLUMNS: dict[str, str] = {
     "error": "string",
     "problem": "string",
     "sigma_0": "float64",
+    "noise": "string",  # how sigma_0 was estimated, where it was
+    "noise_doubt": "string",  # why it is a guess, where it is
+    "tile": "int64",  # the side of the tiles that the denoiser saw, where there were any
+    "tile_deviation": "float64",  # what they change at most, on a crop
     "prior": "string",
     "seed": "int64",
     "seconds": "float64",
@@ -37,11 +41,12 @@ class Scores:
     """The rows of the table, in the order of the items."""
 
     rows: list[dict[str, Any]]
-    warnings: list[str]  # of results that do not fit their sources any more
+    warnings: list[str]  # of results that do not fit their sources any more, and of noise that was guessed
 
     @classmethod
     def of(cls, folder: RunFolder, items: Sequence[Item], warnings: list[str]) -> Scores:
-        return cls([_row(folder, item) for item in items], warnings)
+        rows = [_row(folder, item) for item in items]
+        return cls(rows, [*warnings, *_guesses(rows)])
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -51,6 +56,15 @@ class Scores:
         """The mean of a column, over all items and samples that have it."""
         found = [number for row in self.rows for number in _numbers(row[name])]
         return math.fsum(found) / len(found) if found else None
+
+
+def _guesses(rows: list[dict[str, Any]]) -> list[str]:
+    """One line for all items whose noise is a guess, and with it their uncertainty."""
+    guessed = [row for row in rows if row["noise_doubt"]]
+    if not guessed:
+        return []
+    first = f"{guessed[0]['key']}: {guessed[0]['noise_doubt']}"
+    return [f"sigma_0 of {len(guessed)} of {len(rows)} items is a guess ({first}): give it with --sigma if you know it"]
 
 
 def _numbers(value: Any) -> list[float]:
@@ -66,6 +80,9 @@ def _row(folder: RunFolder, item: Item) -> dict[str, Any]:
     settings, recipe = result["settings"], result["operator"]
     row |= {"folder": f"items/{item.name}", "sigma_0": result["sigma_0"]}
     row |= {name: settings[name] for name in ("prior", "seed", "seconds")}
+    row |= {name: settings.get(name) for name in ("noise", "noise_doubt")}
+    if tiles := settings.get("tiles"):
+        row |= {"tile": tiles["side"], "tile_deviation": max(tiles["deviation"].values())}
     row["problem"] = None if recipe is None else recipe["problem"]
     for name in ("psnr", "ssim"):
         if result[name] is not None:

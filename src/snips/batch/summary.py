@@ -35,6 +35,9 @@ def write_summary(scores: Scores, folder: RunFolder) -> None:
 
 def _facts(scores: Scores) -> list[tuple[str, str]]:
     facts = [("restored", str(len(scores.rows) - len(scores.failed))), ("failed", str(len(scores.failed)))]
+    tiled = [row["tile_deviation"] for row in scores.rows if row["tile_deviation"] is not None]
+    if tiled:
+        facts.append(("denoised in tiles", f"{len(tiled)}, which change a call by {max(tiled):.1g} at most"))
     means = ((label, scores.mean(name)) for label, name in SHOWN)
     return [*facts, *((label, f"{value:.4g}") for label, value in means if value is not None)]
 

@@ -7,36 +7,23 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from snips.batch import stacks
 from snips.batch.folders import RunFolder, RunSettings
-from snips.batch.items import OPTION, Item
-from snips.buffers import contents, in_own_memory
-from snips.images import load_image
+from snips.batch.items import Item
+from snips.batch.posed import posed_item
+from snips.buffers import contents
 from snips.operators import LinearOperator
-from snips.photos.photo import as_photo, checked_range
-from snips.posing.measured import (
-    DEFAULT_SIGMA,
-    file_options,
-    option_value,
-    posed_problem,
-    problem_name,
-    read_numbers,
-    sigma_from,
-)
-from snips.posing.noise import estimate_noise
-from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
+from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.priors.choice import GAUSSIAN, choose_prior, prior_for
+from snips.priors.choice import GAUSSIAN, choose_prior, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
-from snips.problems import InverseProblem, make_operator
+from snips.problems import make_operator
 from snips.restoration import Restoration
 from snips.results.checkpoints import fingerprint_of
 from snips.results.storage import plain
@@ -65,6 +52,7 @@ class Workshop:
     def __init__(self) -> None:
         self.operators: OrderedDict[Any, LinearOperator] = OrderedDict()
         self.priors: OrderedDict[Any, Prior] = OrderedDict()
+        self.grey: OrderedDict[str | None, bool] = OrderedDict()
 
     def operator(self, name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
         """`make_operator`, remembered."""
@@ -72,6 +60,10 @@ class Workshop:
         others = plain({key: value for key, value in options.items() if key not in arrays})
         key = fingerprint_of({"name": name, "shape": list(image_shape), "options": others}, arrays)
         return _kept(self.operators, key, lambda: _made(name, image_shape, options, others))
+
+    def takes_grey(self, prior: str | None) -> bool:
+        """`choice.takes_grey`, remembered: it may have to read a file."""
+        return _kept(self.grey, prior, lambda: takes_grey(prior))
 
     def prior(self, name: str | None, image_shape: tuple[int, int, int], weights: dict[str, str]) -> Prior:
         """`prior_for`, remembered; other weights than the run began with end it, on whatever machine they are."""
@@ -95,8 +87,14 @@ def weights_digests(name: str | None) -> dict[str, str]:
     return {name: weights_digest(load_prior(name)) for name in names}
 
 
-def untiled_pixels(name: str | None) -> int | None:
-    """How many this machine's memory lets a run denoise at once; of the prior for any size where each item has its own.
+def check_prior(name: str | None, precision: str) -> None:
+    """That the prior can be used in that precision; before a run, and not for each of its items."""
+    if name is not None:
+        with_precision(prior_for(name, (1, 1, 1)) if name == GAUSSIAN else load_prior(name), precision)
+
+
+def untiled_pixels(name: str | None, workers: int) -> int | None:
+    """How many each of a machine's workers may denoise at once; of the prior for any size where each item has its own.
 
     None for all others: of a foreign network not even the number of channels is known.
     """
@@ -104,7 +102,7 @@ def untiled_pixels(name: str | None) -> int | None:
     if name == GAUSSIAN or (name is None and not fitting.file.is_file()):
         return None
     prior = load_prior(name or fitting.name)
-    return costs.untiled_pixels(prior, max(prior.config.channels)) if isinstance(prior, UNet) else None
+    return costs.untiled_pixels(prior, max(prior.config.channels)) // workers if isinstance(prior, UNet) else None
 
 
 def weights_digest(prior: Prior) -> str:
@@ -152,7 +150,7 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
 
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     digest, seed = item.digest(), item.seed(settings.seed)
-    posed = posed_item(item, seed, workshop())
+    posed = posed_item(item, seed, workshop().operator, workshop().takes_grey(settings.prior))
     shape = posed.problem.operator.image_shape
     options = sampler_settings(settings.sampler, **settings.sampler_options)
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
@@ -179,63 +177,6 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
 
 def _with_origin(result: Restoration, posed: PhotoProblem, origin: dict[str, Any]) -> Restoration:
     origin = {**origin, "notes": list(posed.notes)}
-    origin |= {"noise": str(posed.noise)} if posed.noise else {}
+    if posed.noise is not None:
+        origin |= {"noise": str(posed.noise), "noise_doubt": posed.noise.doubt or None}
     return replace(result, settings={**result.settings, **origin}, alpha=posed.alpha)
-
-
-def posed_item(item: Item, seed: int, shop: Workshop) -> PhotoProblem:
-    """The problem that an item's row describes; a file that cannot be read is bad input."""
-    row = item.row
-    try:
-        posed = _from_stack(row, seed, shop) if "index" in row else _from_file(row, seed, shop)
-        if "truth" not in row:
-            return posed
-        return replace(posed, problem=replace(posed.problem, truth=load_image(row["truth"]).to(posed.problem.y)))
-    except OSError as error:
-        raise ValueError(f"{row['file']}: {error}") from error
-
-
-def _from_file(row: dict[str, Any], seed: int, shop: Workshop) -> PhotoProblem:
-    return posed_problem(
-        Path(row["file"]),
-        row.get("problem"),
-        sigma_from(row.get("sigma")),
-        bool(row.get("simulate")),
-        seed,
-        _options(row),
-        _range(row),
-        row.get("shape"),
-        shop.operator,
-    )
-
-
-def _from_stack(row: dict[str, Any], seed: int, shop: Workshop) -> PhotoProblem:
-    """A slice of an array: in the shape of the problem's measurement where the image's is said, else as a picture."""
-    values = stacks.read(Path(row["file"]), row["dataset"], row["index"])
-    options, sigma = _options(row), sigma_from(row.get("sigma"))
-    name = problem_name(row.get("problem"), options)
-    shape = None if row.get("shape") is None else read_numbers("--shape", row["shape"], 3, int)
-    if shape is not None and values.dtype.kind == "f":
-        operator = shop.operator(name, shape, **options)
-        if values.shape == operator.measurement_shape:
-            return _measured(operator, in_own_memory(torch.from_numpy(values.copy())[None]), sigma)
-    photo = as_photo(values, _range(row))
-    if row.get("simulate"):
-        return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, shop.operator)
-    return pose(photo, name, AUTO if sigma is None else sigma, options, shape, shop.operator)
-
-
-def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None) -> PhotoProblem:
-    noise = estimate_noise(operator, y) if sigma is None or isinstance(sigma, str) else None
-    return PhotoProblem(InverseProblem(operator, y, noise.sigma_0 if noise else float(sigma or 0)), noise=noise)
-
-
-def _options(row: dict[str, Any]) -> dict[str, Any]:
-    paths = {name: None if row.get(name) is None else Path(row[name]) for name in ("mask", "kernel", "matrix")}
-    factor = None if row.get("factor") is None else int(row["factor"])
-    own = {name.removeprefix(OPTION): option_value(value) for name, value in row.items() if name.startswith(OPTION)}
-    return own | file_options(paths["mask"], paths["kernel"], factor, paths["matrix"])
-
-
-def _range(row: dict[str, Any]) -> tuple[float, float] | None:
-    return None if row.get("range") is None else checked_range(*read_numbers("--range", row["range"], 2, float))

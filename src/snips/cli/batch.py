@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +13,10 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
+from snips.batch.folders import source_name
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
-from snips.batch.work import Outcome, untiled_pixels, weights_digests
+from snips.batch.work import Outcome, check_prior, untiled_pixels, weights_digests
 from snips.cli.app import (
     DeviceOption,
     ForceOption,
@@ -51,7 +53,7 @@ from snips.cli.sampler_options import (
     SimulateOption,
 )
 from snips.names import check_count
-from snips.priors.precision import check_precision
+from snips.posing.measured import problem_name
 from snips.priors.tiled import check_sides
 from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
@@ -106,14 +108,14 @@ def batch(
 
     `snips batch manifest.csv --engine ray --out restored`
     """
-    read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
+    options = read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
     if problem is not None:
         problem_entry(problem)
-    read_sigma(sigma)
+    level = read_sigma(sigma, problem_name(problem, options))
     read_range(values)
-    check_precision(precision)
+    check_prior(prior, precision)
     stacks.optional("pyarrow", "the table of scores")
-    said = {"problem": problem, "sigma": sigma, "simulate": simulate or None, "mask": mask, "kernel": kernel}
+    said = {"problem": problem, "sigma": level, "simulate": simulate or None, "mask": mask, "kernel": kernel}
     said |= {"factor": factor, "matrix": matrix, "shape": shape, "range": values}
     said |= {f"option.{name}": value for name, value in read_options(option, None, None, None, None).items()}
     folder = RunFolder(output, checkpoint)
@@ -123,28 +125,42 @@ def batch(
     check_count("chunk", 1 if chunk is None else chunk)
     if tile is not None:
         check_sides(tile)
-    machine = _machine({} if force else folder.recorded(), prior, threads, pick_device(device))
+    machine = _machine({} if force else folder.recorded(), prior, threads, pick_device(device), engine)
     settings = RunSettings(
         seed=checked_seed(seed), samples=samples, sampler=sampler, sampler_options=chosen, prior=prior,
-        prior_weights=weights_digests(prior), chunk=chunk, precision=precision, tile=tile, **machine,
+        prior_weights=weights_digests(prior), chunk=chunk, precision=precision, tile=tile,
+        source=source_name(source, output, dataset), **machine,
     )  # fmt: skip
     items = read_items(
         source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
     )
-    with _Watch(quiet=as_json) as watch:
-        scores = run_batch(items, folder, settings, engine=engine, address=address, force=force, progress=watch.update)
+    try:
+        with _Watch(quiet=as_json) as watch:
+            scores = run_batch(
+                items, folder, settings, engine=engine, address=address, force=force, progress=watch.update
+            )
+    except KeyboardInterrupt:
+        one_line(f"stopped: {output} holds what is finished, and the same command goes on")
+        raise typer.Exit(130) from None
     _report(scores, output, as_json)
 
 
-def _machine(recorded: dict[str, Any], prior: str | None, threads: int | None, where: torch.device) -> dict[str, Any]:
-    """What this machine decides where a run begins, and run.json keeps: all of it changes the rounding."""
+def _machine(
+    recorded: dict[str, Any], prior: str | None, threads: int | None, where: torch.device, engine: str
+) -> dict[str, Any]:
+    """What this machine decides where a run begins, and run.json keeps: all of it changes the rounding.
+
+    On Ray its memory is shared by as many workers as its cores hold; other nodes are taken to be like it.
+    """
+    each = int(threads or recorded.get("threads", torch.get_num_threads()))
+    workers = max(1, (os.cpu_count() or 1) // each) if engine == "ray" else 1
     if "untiled_pixels" in recorded:
         untiled = recorded["untiled_pixels"]
     else:
-        untiled = untiled_pixels(prior) if where.type == "cpu" else None
+        untiled = untiled_pixels(prior, workers) if where.type == "cpu" else None
     return {
         "chunk_pixels": recorded.get("chunk_pixels", fitting_pixels()),
-        "threads": int(threads or recorded.get("threads", torch.get_num_threads())),
+        "threads": each,
         "device": str(where),
         "untiled_pixels": untiled,
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from snips.allocator import give_back_freed_memory
 from snips.memory import available_memory
 from snips.priors.base import Prior
 from snips.priors.tiled import TiledPrior
@@ -134,6 +135,7 @@ class PeakMemory:
 def peak_memory() -> Iterator[PeakMemory]:
     """Measure the peak of resident memory, on Linux, where a process may reset its own high-water mark."""
     measured = PeakMemory()
+    give_back_freed_memory()
     before = _reset_peak()
     measured.held = before or 0
     yield measured
