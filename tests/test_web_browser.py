@@ -8,6 +8,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -150,13 +151,29 @@ def test_the_noise_can_be_estimated_or_given(visit, tmp_path):
     assert told.startswith("Beware: sigma_0 = ")
     assert "a guess" in told
     estimate.uncheck()
-    visitor.set(sigma=0.2)
+    visitor.set(sigma=0.2, **LONG)
+    visitor.button("Restore").click()
+    visitor.page.locator("#notes").wait_for(state="hidden")
+    visitor.button("Cancel").click()
+    visitor.status("Below are the earlier results.")
+    assert visitor.page.locator("#notes .snips-doubt").inner_text() == told  # with what was said about them
+    visitor.set(**SHORT)
     visitor.button("Restore").click()
     visitor.page.locator("#notes").wait_for(state="hidden")
     visitor.captions()
     with zipfile.ZipFile(visitor.download(tmp_path / "result.zip")) as packed:
         packed.extractall(tmp_path)
     assert Restoration.load(tmp_path / "snips-deblur_uniform").problem.sigma_0 == 0.2
+
+
+def test_numbers_are_a_picture_too(visit, tmp_path):
+    np.save(tmp_path / "numbers.npy", np.random.default_rng(0).random((16, 24), np.float32))
+    visitor = visit()
+    visitor.upload(tmp_path / "numbers.npy")
+    visitor.caption("numbers.npy: 24 x 16, grey")
+    visitor.set(**SHORT)
+    visitor.button("Restore").click()
+    assert "Original" in visitor.captions()
 
 
 def test_transparency_comes_back(visit, tmp_path):
@@ -234,6 +251,8 @@ def test_cancel_keeps_what_is_finished(visit, tmp_path):
     [
         ("truncated.png", "truncated.png cannot be read as an image"),
         ("words.png", "words.png cannot be read as an image"),
+        ("words.txt", "words.txt cannot be read as an image"),
+        ("large.npy", "large.npy has 129 x 128 pixels; at most 16,384 are restored here"),
         ("large.png", "large.png has 129 x 128 pixels; at most 16,384 are restored here"),
         ("bomb.png", "bomb.png has far more than 16,384 pixels"),
     ],
@@ -243,8 +262,10 @@ def test_bad_files_are_refused_in_one_line(name, words, visit, tmp_path):
     if name == "truncated.png":
         whole = photo(path, 64, 64).read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
-    elif name == "words.png":
+    elif name.startswith("words"):
         path.write_text("not an image")
+    elif name == "large.npy":
+        np.save(path, np.zeros((128, 129), np.float32))
     elif name == "large.png":
         photo(path, 128, 129)
     else:

@@ -142,8 +142,9 @@ def test_the_command_of_a_result_repeats_it(change, task, tmp_path, monkeypatch)
     result = restored(replace(task, **change))
     monkeypatch.chdir(tmp_path)
     words = shlex.split(result.settings["command"])
-    assert CliRunner().invoke(app, [*words[1:], "--out", "again"]).exit_code == 0
-    assert torch.equal(Restoration.load(tmp_path / "again").samples, result.samples)
+    again = CliRunner().invoke(app, [*words[1:], "--out", "again"])
+    assert again.exit_code == 0, again.output
+    torch.testing.assert_close(Restoration.load(tmp_path / "again").samples, result.samples, rtol=0, atol=0)
 
 
 def test_a_call_of_the_denoiser_stays_small(tmp_path):

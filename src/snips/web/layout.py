@@ -37,7 +37,7 @@ class Layout:
     def _add_picture(self) -> None:
         first = load_image(self.examples / EXAMPLES[FIRST_EXAMPLE].file)
         self.picture = gr.HTML(views.picture(first[0], FIRST_EXAMPLE), elem_id="picture")
-        self.upload = gr.File(label="Upload a picture", file_types=["image"], height=120, elem_id="upload")
+        self.upload = gr.File(label="Upload a picture", height=120, elem_id="upload")  # wrong kinds are refused by us
         gr.HTML(f'<p class="snips-note">{self.limits.describe_upload()}</p>', padding=False)
         self.example = gr.Radio(list(EXAMPLES), value=FIRST_EXAMPLE, label="Or choose an example", elem_id="example")
 

@@ -28,7 +28,7 @@ class Limits:
                 raise ValueError(f"the limit {name} must be at least 1, but is {value}")
 
     def describe_upload(self) -> str:
-        return f"Up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
+        return f"A picture, or numbers as .npy: up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
 
 
 def load_upload(path: Path, limits: Limits) -> Photo:
@@ -38,7 +38,9 @@ def load_upload(path: Path, limits: Limits) -> Photo:
         raise ValueError(f"{path.name} has {megabytes(size)}; at most {megabytes(limits.upload_bytes)} are taken")
     try:
         _check_header(path, limits)
-        return load_photo(path)
+        photo = load_photo(path)
+        check_pixels(path.name, photo.pixels.shape[-1], photo.pixels.shape[-2], limits)  # of an array, too
+        return photo
     except ValueError as error:
         raise ValueError(str(error).replace(str(path), path.name)) from error
 

@@ -64,7 +64,7 @@ class Restoring(Layout):
             while not job.done:
                 await asyncio.sleep(POLL_SECONDS)
                 yield self._during(job)
-            yield self._after(job, visitor)
+            yield self._after(job, visitor, told)
         finally:
             job.cancel()
 
@@ -106,13 +106,14 @@ class Restoring(Layout):
         waiting = f"Waiting: {ahead} restoration{'s' * (ahead > 1)} before this one." if ahead else "Starting."
         return {self.status: views.status(waiting)}
 
-    def _after(self, job: Job, visitor: Visitor) -> Updates:
+    def _after(self, job: Job, visitor: Visitor, told: str) -> Updates:
         ready = {self.restore: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False)}
         ready |= {self.preview: gr.HTML("", visible=False)}
         if job.cancelled:
             return {**ready, **self._without_result(_stopped(job), "info", visitor)}
         error = job.future.exception()
         if error is None:
+            visitor.told = told
             return {**ready, **job.future.result()}
         if not isinstance(error, EXPECTED_ERRORS):
             logger.error("a restoration failed", exc_info=error)
@@ -121,11 +122,11 @@ class Restoring(Layout):
 
     def _without_result(self, message: str, kind: str, visitor: Visitor) -> Updates:
         """The results of an earlier run, if there are any, come back: they are not lost because another was stopped."""
-        hidden = {self.notes: gr.HTML("", visible=False)}
         if not visitor.has_results:
-            return {**hidden, self.status: views.status(message, kind)}
+            return {self.notes: gr.HTML("", visible=False), self.status: views.status(message, kind)}
         status = views.status(f"{message} Below are the earlier results.", kind)
-        return {**hidden, self.status: status, **self._results(visible=True)}
+        notes = gr.HTML(visitor.told, visible=bool(visitor.told))
+        return {self.notes: notes, self.status: status, **self._results(visible=True)}
 
     def _results(self, visible: bool) -> Updates:
         return {part: gr.update(visible=visible) for part in (self.gallery, self.download, self.verdicts)}

@@ -16,6 +16,7 @@ class Visitor:
     folder: Path
     picture: Path
     gone: bool = False
+    told: str = ""  # what was said about the results that are here, as HTML
 
     @property
     def has_results(self) -> bool:
