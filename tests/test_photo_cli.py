@@ -250,7 +250,9 @@ def test_a_kernel_as_a_picture(tmp_path):
     Image.fromarray(weights).save(tmp_path / "kernel.png")
     truth = np.random.default_rng(0).random((12, 20))
     np.save(tmp_path / "photo.npy", convolve(truth, weights / weights.sum(), mode="wrap"))
-    restored(tmp_path, tmp_path / "photo.npy", "--kernel", tmp_path / "kernel.png", "-s", "0.01")
+    restored(
+        tmp_path, tmp_path / "photo.npy", "--kernel", tmp_path / "kernel.png", "-o", "border=circular", "-s", "0.01"
+    )
     problem = Restoration.load(tmp_path / "out").problem
     expected = problem.operator.forward(torch.from_numpy(truth)[None, None].float())
     np.testing.assert_allclose(problem.y, expected, atol=1e-5)

@@ -82,7 +82,9 @@ def test_a_kernel_in_an_option_needs_a_positive_sum(kernel, photo, tmp_path):
 
 
 def test_a_kernel_in_an_option_is_scaled_as_one_in_a_file(photo, tmp_path):
-    _, result = restored(tmp_path, photo, "-p", "deblur_kernel", "-o", "kernel=[[1,2],[3,4]]", "-s", "0.1")
+    _, result = restored(
+        tmp_path, photo, "-p", "deblur_kernel", "-o", "kernel=[[1,2],[3,4]]", "-o", "border=circular", "-s", "0.1"
+    )
     expected = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]])
     torch.testing.assert_close(result.problem.operator.kernel, expected)
 

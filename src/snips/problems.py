@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
@@ -15,17 +15,15 @@ from torch import Tensor
 from snips.buffers import in_own_memory
 from snips.names import unknown_name
 from snips.operators import (
-    CircularBlur,
     Colorization,
     CompressiveSensing,
-    Deblurring,
     Denoising,
     Dense,
     FourierSampling,
     Inpainting,
     LinearOperator,
     SuperResolution,
-    kernels,
+    blurs,
 )
 from snips.operators.base import Recipe, checked_image_shape
 from snips.operators.masks import cartesian_mask, default_inpainting_mask
@@ -131,24 +129,6 @@ def _inpaint(image_shape: Shape, mask: Tensor | None = None) -> LinearOperator:
     return Inpainting(image_shape, default_inpainting_mask(*image_shape[1:]) if mask is None else mask)
 
 
-def _deblur_uniform(image_shape: Shape, width: int = 5) -> LinearOperator:
-    return Deblurring(image_shape, kernels.uniform(width))
-
-
-def _deblur_gauss(image_shape: Shape, std: float = 10.0, width: int = 5) -> LinearOperator:
-    return Deblurring(image_shape, kernels.gaussian(std, width))
-
-
-def _deblur_motion(image_shape: Shape, length: float = 9.0, angle: float = 45.0) -> LinearOperator:
-    return CircularBlur(image_shape, kernels.motion(length, angle))
-
-
-def _deblur_kernel(image_shape: Shape, kernel: Tensor | None = None) -> LinearOperator:
-    if kernel is None:
-        raise ValueError("deblur_kernel needs the option kernel: a 2-D array of weights")
-    return CircularBlur(image_shape, kernel)
-
-
 def _super_resolution(factor: int) -> Callable[..., LinearOperator]:
     def build(image_shape: Shape, method: str = "block") -> LinearOperator:
         return SuperResolution(image_shape, factor, method)
@@ -190,10 +170,16 @@ def _mri(
 PROBLEMS: dict[str, ProblemEntry] = {
     "denoise": ProblemEntry(Denoising, "remove noise"),
     "inpaint": ProblemEntry(_inpaint, "fill hidden pixels", "mask (True = seen; lowest 20/64 of the rows hidden)"),
-    "deblur_uniform": ProblemEntry(_deblur_uniform, "box blur, zero outside the image", "width=5"),
-    "deblur_gauss": ProblemEntry(_deblur_gauss, "Gaussian blur, zero outside the image", "std=10, width=5"),
-    "deblur_motion": ProblemEntry(_deblur_motion, "camera movement, circular", "length=9, angle=45"),
-    "deblur_kernel": ProblemEntry(_deblur_kernel, "any 2-D kernel, circular", "kernel"),
+    "deblur_uniform": ProblemEntry(blurs.deblur("deblur_uniform", "zero"), "box blur", "width=5, border='zero'"),
+    "deblur_gauss": ProblemEntry(
+        blurs.deblur("deblur_gauss", "zero"), "Gaussian blur", "std=10, width=5, border='zero'"
+    ),
+    "deblur_motion": ProblemEntry(
+        blurs.deblur("deblur_motion", "circular"), "camera movement", "length=9, angle=45, border='circular'"
+    ),
+    "deblur_kernel": ProblemEntry(
+        blurs.deblur("deblur_kernel", "circular"), "any 2-D kernel", "kernel, border='circular'"
+    ),
     "sr2": ProblemEntry(_super_resolution(2), "2x larger, from block averages", "method='block'"),
     "sr4": ProblemEntry(_super_resolution(4), "4x larger, from block averages", "method='block'"),
     "sr": ProblemEntry(_any_super_resolution, "larger by any whole factor", "factor=2, method='block'"),
@@ -241,10 +227,6 @@ def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> Li
 
 def _shown_options(entry: ProblemEntry, options: dict[str, Any]) -> str:
     """For people: those that the problem does not know, or all where it knows them; of arrays the shape."""
-    try:
-        known = inspect.signature(entry.build).parameters
-    except (TypeError, ValueError):  # some callables have none
-        known = {}
-    named = [key for key in options if key not in known] or list(options)
+    named = [key for key in options if key not in re.findall(r"\w+", entry.options)] or list(options)
     shapes = {key: tuple(getattr(options[key], "shape", ())) for key in named}
     return ", ".join(f"{key} of shape {shapes[key]}" if shapes[key] else f"{key}={options[key]!r}" for key in named)

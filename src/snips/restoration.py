@@ -45,7 +45,7 @@ class Restoration:
     problem: InverseProblem
     samples: Tensor  # (K, B, C, H, W), not clamped
     settings: dict[str, Any] = field(default_factory=dict)  # sampler, options, seed, prior, seconds
-    alpha: Tensor | None = None  # (B, 1, H, W): the transparency of the photo, at the size of the samples
+    alpha: Tensor | None = None  # (B, 1, H, W): the transparency of the photo, at the size of the pictures
 
     @property
     def mean(self) -> Tensor:

@@ -1,6 +1,6 @@
 """Linear operators that know their singular value decomposition."""
 
-from snips.operators import kernels
+from snips.operators import blurs, kernels
 from snips.operators.base import LinearOperator
 from snips.operators.checks import OperatorReport, check_operator
 from snips.operators.circular import CircularBlur
@@ -32,6 +32,7 @@ __all__ = [
     "SuperResolution",
     "ThinSVD",
     "Zero",
+    "blurs",
     "check_operator",
     "compose",
     "kernels",

@@ -71,8 +71,23 @@ def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
     return kernel
 
 
-def convolution_matrix(kernel: Tensor, size: int) -> Tensor:
-    """The (size, size) matrix of y_i = sum_j kernel_j x_(i - j + len // 2), zero outside the image."""
+def surroundings(rows: int, columns: int) -> tuple[int, int, int, int]:
+    """Pixels of the image left, right, above and below the part of a convolution that needs nothing from outside."""
+    return columns - 1 - columns // 2, columns // 2, rows - 1 - rows // 2, rows // 2
+
+
+def check_inside(length: int, size: int) -> None:
+    if length > size:
+        raise ValueError(
+            f"a kernel of {length} pixels does not fit into {size}: take a larger image, or a smaller blur"
+        )
+
+
+def convolution_matrix(kernel: Tensor, size: int, border: str = "zero") -> Tensor:
+    """The (size, size) matrix of y_i = sum_j kernel_j x_(i - j + len // 2), zero outside the image.
+
+    With border="open" only the rows that need nothing from outside: (size - len + 1, size).
+    """
     kernel = checked_kernel(kernel, ndim=1)
     check_memory(8 * size**2, f"the matrix that blurs {size} pixels", TOO_LONG)
     matrix = torch.zeros(size, size, dtype=torch.float64)
@@ -80,7 +95,11 @@ def convolution_matrix(kernel: Tensor, size: int) -> Tensor:
         offset = j - len(kernel) // 2  # y_i takes x_(i - offset)
         if abs(offset) < size:
             matrix.diagonal(-offset).fill_(weight)
-    return matrix
+    if border == "zero":
+        return matrix
+    check_inside(len(kernel), size)
+    before, after, _, _ = surroundings(1, len(kernel))
+    return matrix[before : size - after]
 
 
 def resize_matrix(factor: int, size: int, method: str = "block") -> Tensor:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from snips.operators.base import LinearOperator
 from snips.operators.subsampled import FourierSampling
+
+
+def framed(images: Tensor, operator: LinearOperator) -> Tensor:
+    """Images (..., H, W) without what lies around the picture that was measured."""
+    left, right, above, below = operator.surroundings
+    return images[..., above : images.shape[-2] - below, left : images.shape[-1] - right]
 
 
 def is_picture(operator: LinearOperator) -> bool:

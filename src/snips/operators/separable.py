@@ -105,16 +105,21 @@ class Deblurring(Separable):
 
     Args:
         rows, columns: the 1-D kernels along the height and along the width; `columns` is `rows` where not given.
+        border: "open" measures only what needs nothing from outside, (C, H - K + 1, W - L + 1).
     """
 
-    def __init__(self, image_shape: tuple[int, ...], rows: Tensor, columns: Tensor | None = None) -> None:
+    def __init__(
+        self, image_shape: tuple[int, ...], rows: Tensor, columns: Tensor | None = None, border: str = "zero"
+    ) -> None:
         _, height, width = checked_image_shape(image_shape)
         columns = rows if columns is None else columns
         super().__init__(
             image_shape,
-            row=kernels.convolution_matrix(rows, height),
-            column=kernels.convolution_matrix(columns, width),
+            row=kernels.convolution_matrix(rows, height, border),
+            column=kernels.convolution_matrix(columns, width, border),
         )
+        if border == "open":
+            self.surroundings = kernels.surroundings(len(rows), len(columns))
 
 
 class SuperResolution(Separable):

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from torch import Tensor
 
 from snips.operators.base import numbers_of
+from snips.operators.blurs import unseen
 from snips.operators.kernels import WIDEST, checked_kernel
 
 Shape = tuple[int, ...]
@@ -18,7 +19,7 @@ def checked_options(problem: str, image_shape: Shape, options: dict[str, Any]) -
     if problem == "deblur_kernel" and options.get("kernel") is not None:
         options = {**options, "kernel": normalised(options["kernel"], "the kernel")}
     rows, columns = _blurred(problem, options)
-    height, width = image_shape[1:]
+    height, width = (side - more for side, more in zip(image_shape[1:], unseen(problem, options), strict=True))
     if rows > height or columns > width:
         raise ValueError(
             f"the kernel has {rows:g} x {columns:g} pixels, more than the image of {height} x {width}: crop the "

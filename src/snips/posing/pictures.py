@@ -11,6 +11,8 @@ from torch import Tensor
 
 from snips.images import centre_crop
 from snips.operators import Inpainting, LinearOperator
+from snips.operators.blurs import KERNELS, OPEN, unseen
+from snips.operators.pictures import framed
 from snips.photos.decoding import MAX_PIXELS
 from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
 from snips.posing.noise import NoiseEstimate, estimate_noise
@@ -29,7 +31,7 @@ class PhotoProblem:
     """A problem, and what belongs to the photo but not to the mathematics."""
 
     problem: InverseProblem
-    alpha: Tensor | None = None  # (B, 1, H, W), at the size of the result
+    alpha: Tensor | None = None  # (B, 1, H, W), at the size of the pictures of the result
     noise: NoiseEstimate | None = None  # where sigma_0 was not given
     notes: tuple[str, ...] = ()
 
@@ -47,6 +49,8 @@ def pose(
         if problem == "inpaint" and options.get("mask") is None:
             raise ValueError(NEEDS_MASK)
         photo = _prepared(photo, problem)
+        if problem in KERNELS and image_shape is None:
+            options = {"border": OPEN, **options}  # a photo's scene goes on beyond it
         shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
         operator = build(problem, shape, **checked_options(problem, shape, options))
     else:
@@ -57,7 +61,7 @@ def pose(
         noise = estimate_noise(operator, y, step=photo.step, lossy=photo.lossy)
     elif isinstance(sigma_0, str):
         raise ValueError(f"sigma must be a number or auto, not {sigma_0!r}")
-    alpha = None if photo.alpha is None else enlarged_alpha(photo.alpha, *operator.image_shape[1:])
+    alpha = None if photo.alpha is None else _alpha(photo.alpha, operator)
     known = noise.sigma_0 if noise is not None else float(sigma_0)
     if isinstance(problem, str) and problem != "matrix" and known > 1:  # a matrix has a scale of its own
         raise ValueError(
@@ -91,6 +95,7 @@ def simulate(
         )
     operator = build(problem, tuple(x.shape[1:]), **checked_options(problem, tuple(x.shape[1:]), options))
     simulated = InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed)
+    alpha = None if alpha is None else framed(alpha, operator)
     return PhotoProblem(simulated, alpha, None, (*notes, *_remarks(operator)))
 
 
@@ -98,6 +103,10 @@ def _remarks(operator: LinearOperator) -> list[str]:
     """What is allowed, but surely not meant."""
     if isinstance(operator, Inpainting) and bool((operator.singular_values > 0).all()):
         return ["the mask hides no pixel: only noise is removed"]
+    if any(operator.surroundings):
+        _, height, width = operator.image_shape
+        sampled = f"{width} x {height} pixels are sampled and those of the picture shown"
+        return [f"the blur reaches beyond the picture, so {sampled}; --option border=zero or circular says otherwise"]
     return []
 
 
@@ -139,7 +148,15 @@ def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, An
         raise ValueError(f"the factor must be a whole number of at least 1, but is {factor!r}")
     if height * width * factor**2 > MAX_PIXELS:
         raise ValueError(f"a factor of {factor} asks for more than {MAX_PIXELS:,} pixels: choose a smaller one")
-    return 3 if problem == "colorize" else channels, height * factor, width * factor
+    rows, columns = unseen(problem, options)
+    return 3 if problem == "colorize" else channels, height * factor + rows, width * factor + columns
+
+
+def _alpha(alpha: Tensor, operator: LinearOperator) -> Tensor:
+    """The transparency at the size of the pictures that are shown."""
+    left, right, above, below = operator.surroundings
+    _, height, width = operator.image_shape
+    return enlarged_alpha(alpha, height - above - below, width - left - right)
 
 
 def _factor(problem: str, options: dict[str, Any]) -> Any:

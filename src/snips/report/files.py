@@ -9,6 +9,7 @@ from PIL import Image
 from torch import Tensor
 
 from snips.images import to_picture
+from snips.operators.pictures import framed
 from snips.report.colours import std_map
 from snips.report.embedding import shrunk
 from snips.report.grid import STD_SCALE, comparison_grid, degraded_view
@@ -29,8 +30,8 @@ FRAME = 500  # milliseconds that each sample is shown
 
 def write_pictures(restoration: Restoration, folder: Path) -> None:
     """One set of pictures and a page; in a folder for each image where there are several."""
-    samples, problem, alpha = restoration.samples, restoration.problem, restoration.alpha
-    degraded = degraded_view(problem)
+    problem, alpha = restoration.problem, restoration.alpha
+    samples, degraded = framed(restoration.samples, problem.operator), degraded_view(problem)
     for b in range(samples.shape[1]):
         place = folder if samples.shape[1] == 1 else folder / f"image_{b:03d}"
         place.mkdir(exist_ok=True)
@@ -38,16 +39,17 @@ def write_pictures(restoration: Restoration, folder: Path) -> None:
         results = {f"sample_{k:02d}": samples[k, b] for k in range(len(samples))}
         results["mean"] = samples[:, b].clamp(0, 1).mean(0)
         if problem.truth is not None:
-            results["truth"] = problem.truth[b]
+            results["truth"] = framed(problem.truth[b], problem.operator)
         for name, image in results.items():
             with_alpha(to_picture(image), transparency).save(place / f"{name}.png")
         with_alpha(to_picture(degraded[b]), transparency).save(place / "degraded.png")
         if len(samples) > 1:
-            to_picture(STD_SCALE * restoration.std[b]).save(place / "std.png")
-            std_map(restoration.std[b]).save(place / "std_map.png")
+            std = framed(restoration.std[b], problem.operator)
+            to_picture(STD_SCALE * std).save(place / "std.png")
+            std_map(std).save(place / "std_map.png")
             _save_animation(samples[:, b], place / "samples.webp")
         (place / "report.html").write_text(page(restoration, b), encoding="utf-8")
-    comparison_grid(problem, samples).save(folder / "grid.png")
+    comparison_grid(problem, restoration.samples).save(folder / "grid.png")
 
 
 def with_alpha(picture: Image.Image, alpha: Tensor | None) -> Image.Image:

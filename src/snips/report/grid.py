@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from snips.images import to_picture
-from snips.operators.pictures import is_picture
+from snips.operators.pictures import framed, is_picture
 from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
@@ -34,13 +34,13 @@ def comparison_grid(
 
 def comparison_columns(problem: InverseProblem, samples: Tensor, shown: int | None = None) -> list[tuple[str, Tensor]]:
     """The columns of `comparison_grid`, by name."""
-    K = len(samples)
+    K, samples = len(samples), framed(samples, problem.operator)
     clamped = samples.clamp(0, 1)
     columns = [("degraded", degraded_view(problem)), *((f"sample {k + 1}", clamped[k]) for k in range(K)[:shown])]
     columns.append(("mean", clamped.mean(0)))
     if K > 1:
         columns.append((f"std x {STD_SCALE}", STD_SCALE * samples.std(0)))
-    return columns if problem.truth is None else [("original", problem.truth), *columns]
+    return columns if problem.truth is None else [("original", framed(problem.truth, problem.operator)), *columns]
 
 
 def picture_grid(columns: list[tuple[str, Tensor]], scale: int | None = None) -> Image.Image:

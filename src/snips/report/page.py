@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from snips.operators.pictures import framed
 from snips.report.colours import colour_map, round_up, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
@@ -58,15 +59,17 @@ def _problem_name(restoration: Restoration) -> str:
 
 def _viewer_data(restoration: Restoration, b: int) -> dict[str, Any]:
     """The pictures of the viewer by name, and the std as numbers for the pointer."""
-    samples, problem = restoration.samples[:, b], restoration.problem
+    problem = restoration.problem
+    samples = framed(restoration.samples[:, b], problem.operator)
     mean = samples.clamp(0, 1).mean(0)
     pictures = [(f"sample {k + 1}", shown(x)) for k, x in enumerate(samples)] + [("mean", shown(mean))]
     data: dict[str, Any] = {"size": list(samples.shape[-2:]), "degraded": data_uri(shown(degraded_view(problem)[b]))}
     if problem.truth is not None:
-        pictures.append(("original", shown(problem.truth[b])))
+        pictures.append(("original", shown(framed(problem.truth[b], problem.operator))))
     if len(samples) > 1:
-        data |= _std_data(restoration.std[b])
-        pictures.append(("uncertainty", shrunk(colour_map(std_plane(restoration.std[b]), data["top"]))))
+        std = framed(restoration.std[b], problem.operator)
+        data |= _std_data(std)
+        pictures.append(("uncertainty", shrunk(colour_map(std_plane(std), data["top"]))))
     data["pictures"] = [{"name": name, "uri": data_uri(picture)} for name, picture in pictures]
     return data
 

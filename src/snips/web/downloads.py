@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from snips.images import to_picture
+from snips.operators.pictures import framed
 from snips.report import degraded_view
 from snips.report.colours import std_map
 from snips.report.files import with_alpha
@@ -32,16 +33,18 @@ def pack(result: Restoration, folder: Path, name: str) -> Path:
 
 def write_gallery(result: Restoration, folder: Path) -> list[tuple[str, str]]:
     """Files and captions: original and degraded, the samples with their verdicts, mean and std."""
-    shown = [(caption, sample[0]) for caption, sample in zip(captions(result), result.samples, strict=True)]
-    shown.append(("Mean of the samples", result.samples[:, 0].clamp(0, 1).mean(0)))
+    operator = result.problem.operator
+    samples = framed(result.samples[:, 0], operator)
+    shown = list(zip(captions(result), samples, strict=True))
+    shown.append(("Mean of the samples", samples.clamp(0, 1).mean(0)))
     if result.problem.truth is not None:
-        shown.insert(0, ("Original", result.problem.truth[0]))
-    alpha, shape = None if result.alpha is None else result.alpha[0], tuple(result.problem.operator.image_shape[1:])
+        shown.insert(0, ("Original", framed(result.problem.truth[0], operator)))
+    alpha, shape = None if result.alpha is None else result.alpha[0], tuple(samples.shape[-2:])
     pictures = [(caption, enlarged(image, shape, alpha)) for caption, image in shown]
     degraded = ("Degraded", enlarged(degraded_view(result.problem)[0], shape))
     pictures.insert(0 if result.problem.truth is None else 1, degraded)
     if len(result.samples) > 1:
-        pictures.append(("Standard deviation", std_map(result.std[0], SHOWN_SIDE)))
+        pictures.append(("Standard deviation", std_map(framed(result.std[0], operator), SHOWN_SIDE)))
     folder.mkdir()
     files = []
     for index, (caption, picture) in enumerate(pictures):
