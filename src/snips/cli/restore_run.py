@@ -90,6 +90,24 @@ class RestoreRun:
             )
         return self._with_origin(result)
 
+    def sampled(self, verify: bool, quiet: bool) -> tuple[Restoration, int]:
+        """The result, or what was finished when Ctrl-C came, and the exit code."""
+        try:
+            result = self.sample(quiet)
+        except Interrupted as stop:
+            return self.kept(stop), 130
+        return self.verified(result, quiet) if verify else (result, 0)
+
+    def completed(self, folder: Path, verify: bool, quiet: bool) -> tuple[Restoration, int]:
+        """The result that is there already, with the verdict that it may lack, and the exit code."""
+        result = self.finished(folder)
+        if not verify or "verification" in result.settings:
+            return result, 0
+        result, code = self.verified(result, quiet)
+        with uninterrupted():
+            save_somewhere(result, folder, force=True)
+        return result, code
+
     def finished(self, folder: Path) -> Restoration:
         """What an earlier run of this command wrote; a folder with anything else is not touched."""
         result = Restoration.load(folder, self.posed.problem.operator)

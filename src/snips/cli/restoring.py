@@ -47,13 +47,14 @@ from snips.cli.sampler_options import (
 )
 from snips.names import check_count
 from snips.posing.measured import posed_problem, problem_name
+from snips.posing.measurements import is_measurement
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.tiled import check_sides
 from snips.problems import InverseProblem
-from snips.restoration import Interrupted, Restoration, sampler_for
+from snips.restoration import Restoration, sampler_for
 from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
@@ -122,7 +123,8 @@ def restore_command(
     settings = sampler_settings(sampler, nfe, preset, levels)
     _check_numbers(samples, chunk, tile, seed, verify)
     options = read_options(option, mask, kernel, factor, matrix)
-    level, grey = read_sigma(sigma, problem_name(problem, options)), takes_grey(prior)
+    measured_by = "matrix" if is_measurement(image) else problem_name(problem, options)  # a file checks its own noise
+    level, grey = read_sigma(sigma, measured_by), takes_grey(prior)
     posed = posed_problem(image, problem, level, simulate, seed, options, read_range(values), shape, grey=grey)
     costs.check_results(posed.problem, samples)
     image_shape = posed.problem.operator.image_shape
@@ -144,15 +146,16 @@ def restore_command(
     if checkpoint is not None:
         storage.sweep(output)
     if checkpoint is not None and finished:
-        _report(run.finished(output), output, as_json)
+        result, code = run.completed(output, verify, quiet=as_json)
         discard(checkpoint)
-        return
+        _report(result, output, as_json)
+        raise typer.Exit(code)
     if checkpoint is not None and force and checkpoint.path.exists() and not run.is_begun():
         discard(checkpoint)
         run = run_with({})
     _tell(posed, as_json)
     _tell_cost(run, as_json)
-    result, code = _sampled(run, verify, quiet=as_json)
+    result, code = run.sampled(verify, quiet=as_json)
     with uninterrupted():
         save_somewhere(result, output, force)
         if checkpoint is not None:
@@ -171,15 +174,6 @@ def _check_numbers(samples: int, chunk: int | None, tile: int | None, seed: int,
     checked_seed(seed)
     if verify:
         check_samples(samples)
-
-
-def _sampled(run: RestoreRun, verify: bool, quiet: bool) -> tuple[Restoration, int]:
-    """The result, or what was finished when Ctrl-C came, and the exit code."""
-    try:
-        result = run.sample(quiet)
-    except Interrupted as stop:
-        return run.kept(stop), 130
-    return run.verified(result, quiet) if verify else (result, 0)
 
 
 def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> Prior:

@@ -37,6 +37,14 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
         raise _refusal(path, error, "an archive of arrays") from error
 
 
+def npz_bytes(path: Path) -> int:
+    """Of all that an .npz file would unpack to; 0 where it is no archive."""
+    if not zipfile.is_zipfile(path):
+        return 0
+    with zipfile.ZipFile(path) as archive:
+        return sum(entry.file_size for entry in archive.infolist())
+
+
 def npz_names(path: Path) -> list[str]:
     """The names of the arrays in an .npz file, without unpacking them; empty where it is damaged."""
     try:

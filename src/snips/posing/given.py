@@ -12,7 +12,7 @@ from snips.photos.photo import ValueRange, as_photo, checked_range
 from snips.posing.grey import as_grey
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
-from snips.priors.choice import choose_prior, prior_for
+from snips.priors.choice import choose_prior, misfit, prior_for
 from snips.problems import InverseProblem, checked_sigma_0
 
 
@@ -41,10 +41,12 @@ def given_problem(
 
 def given_prior(prior: Any, problem: InverseProblem) -> Prior:
     """A prior, or one by its name or file; the fitting bundled one for None."""
-    if isinstance(prior, Prior):
-        return prior
     shape = problem.operator.image_shape
-    return prior_for(choose_prior(shape).name if prior is None else prior, shape).to(problem.y.device)
+    name = choose_prior(shape).name if prior is None else prior
+    found = prior if isinstance(prior, Prior) else prior_for(name, shape)
+    if told := misfit(found, shape):
+        warnings.warn(told, stacklevel=3)
+    return found if isinstance(prior, Prior) else found.to(problem.y.device)
 
 
 def _checked_operator(operator: Any) -> str | LinearOperator:

@@ -130,7 +130,7 @@ def posed_problem(
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
         return _stored(file, sigma, build)
     name = problem_name(problem, options)
-    if name == "matrix" and values is None and file.suffix.lower() in (".npy", ".npz"):
+    if name == "matrix" and not simulated and values is None and file.suffix.lower() in (".npy", ".npz"):
         values = (0.0, 1.0)  # what a matrix measures has a scale of its own
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     photo = load_photo(file, values)
@@ -146,6 +146,9 @@ def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem
     problem = measurements.load_measurement(file, build)
     if sigma is None:
         return PhotoProblem(problem)
-    noise = estimate_noise(problem.operator, problem.y) if isinstance(sigma, str) else None
-    known = noise.sigma_0 if noise is not None else sigma
-    return PhotoProblem(replace(problem, sigma_0=known), noise=noise)
+    recipe = problem.operator.recipe
+    sigma = sigma_from(sigma, problem=DEFAULT_PROBLEM if recipe is None else recipe.name)
+    if isinstance(sigma, float):
+        return PhotoProblem(replace(problem, sigma_0=sigma))
+    noise = estimate_noise(problem.operator, problem.y)
+    return PhotoProblem(replace(problem, sigma_0=noise.sigma_0), noise=noise)

@@ -32,23 +32,29 @@ def colour_map(values: np.ndarray, top: float) -> Image.Image:
     return Image.fromarray(np.stack(channels, -1).round().astype(np.uint8))
 
 
+def scale_end(values: np.ndarray) -> float:
+    """Where colours end: a few pixels may have more, so that they do not make all others dark."""
+    return round_up(float(np.quantile(values, 0.999)))
+
+
 def std_map(std: Tensor, side: int = 192) -> Image.Image:
     """The std (C, H, W) in colours, with its bar on the right; small ones are enlarged in whole steps up to `side`."""
     values = std_plane(std)
-    top = round_up(float(np.quantile(values, 0.999)))
+    top = scale_end(values)
     picture = colour_map(values, top)
     scale = max(1, side // max(picture.size))
     picture = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
-    return with_bar(picture, top)
+    return with_bar(picture, top, has_more=bool(values.max() > top))
 
 
-def with_bar(picture: Image.Image, top: float) -> Image.Image:
+def with_bar(picture: Image.Image, top: float, has_more: bool) -> Image.Image:
     """Its labels grow with the picture: both are shrunk together where there is little room."""
     height = max(picture.height, 64)
     size = max(10, height // 14)
     font, bar_width = ImageFont.load_default(size), max(BAR, size)
     left, above = picture.width + MARGIN, max(MARGIN, size // 2)
     labels = {share: f"{share * top:.3g}" for share in (0, 0.5, 1)}
+    labels[1] += " or more" if has_more else ""
     widest = max(font.getlength(text) for text in labels.values())
     canvas = Image.new("RGB", (left + bar_width + MARGIN + round(widest), height + 2 * above), "white")
     canvas.paste(picture, (0, above))

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from snips.operators.pictures import framed
-from snips.report.colours import colour_map, round_up, std_map, std_plane
+from snips.report.colours import colour_map, round_up, scale_end, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
 from snips.report.grid import degraded_view
 from snips.report.panels import sample_panel
@@ -75,12 +75,13 @@ def _viewer_data(restoration: Restoration, b: int) -> dict[str, Any]:
 
 
 def _std_data(std: Tensor) -> dict[str, Any]:
-    """`levels` is a grey picture whose white is `top`: the page reads numbers from it."""
+    """`levels` is a grey picture whose white is the `most`: the page reads numbers from it. Colours end at `top`."""
     plane = std_plane(std)
-    top = round_up(float(np.quantile(plane, 0.999)))
-    levels = Image.fromarray((np.clip(plane / top, 0, 1) * 255).round().astype(np.uint8))
+    most = round_up(float(plane.max()))
+    levels = Image.fromarray((plane / most * 255).round().astype(np.uint8))
     return {
-        "top": top,
+        "top": scale_end(plane),
+        "most": most,
         "levels": data_uri(shrunk(levels), lossless=True),
         "map": data_uri(shrunk(std_map(std, MAP_SIDE))),
     }

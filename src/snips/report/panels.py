@@ -35,7 +35,8 @@ def _residual_picture(problem: InverseProblem, residual: Tensor) -> list[str]:
 
 
 def _residual_plots(problem: InverseProblem, residual: Tensor) -> list[str]:
-    values = plots.thinned(residual.detach().cpu().double().flatten().numpy())
+    measured = residual if problem.operator.recorded is None else residual[:, problem.operator.recorded]
+    values = plots.thinned(measured.detach().cpu().double().flatten().numpy())
     if problem.sigma_0 == 0 or len(values) == 0:
         return ["<p>Without noise (sigma_0 = 0) there is no distribution to compare with.</p>"]
     values = values / problem.sigma_0

@@ -33,7 +33,11 @@ FORMAT = 1
 
 
 def save(restoration: Restoration, folder: Path, force: bool) -> Path:
-    """Write everything into a new folder beside the wanted one, then move it there: all or nothing."""
+    """Write everything into a new folder beside the wanted one, then move it there: all or nothing.
+
+    Samples took long and pictures can be drawn again: what goes wrong with those is told when the samples are safe.
+    """
+    failure: Exception | None = None
     with new_folder(folder, force) as work:
         tensors, recipe = recipe_to_json(restoration.problem.operator)
         tensors |= {"samples": restoration.samples, "mean": restoration.mean, "y": restoration.problem.y}
@@ -46,7 +50,14 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
         stored = {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
         (work / "samples.safetensors").write_bytes(to_bytes(stored))
         (work / "result.json").write_text(json.dumps(plain(_description(restoration, recipe)), indent=2) + "\n")
-        write_pictures(restoration, work)
+        try:
+            write_pictures(restoration, work)
+        except OSError:  # a disk without room for them may have lost the samples, too
+            raise
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        raise failure
     return folder
 
 

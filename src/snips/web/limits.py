@@ -8,7 +8,10 @@ from pathlib import Path
 from PIL import Image
 
 from snips.photos import tiff
+from snips.photos.arrays import npz_bytes
 from snips.photos.photo import Photo, load_photo
+
+BYTES_PER_PIXEL = 4 * 8  # of an array: four channels of float64
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ def load_upload(path: Path, limits: Limits) -> Photo:
 
 def _check_header(path: Path, limits: Limits) -> None:
     """Before anything is decoded, so that a small file cannot ask for a lot of memory."""
+    unpacked = npz_bytes(path)
+    if unpacked > BYTES_PER_PIXEL * limits.pixels:
+        raise ValueError(
+            f"{path.name} would unpack to {megabytes(unpacked)}; at most {limits.pixels:,} pixels are restored here"
+        )
     try:
         with Image.open(path) as opened:
             width, height = opened.size
