@@ -53,11 +53,16 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
     Console(width=120).print(table)
 
 
+def command() -> str:
+    """The one that runs."""
+    return " ".join(["python", *sys.argv])
+
+
 def store(name: str, results: object) -> None:
     """Keep results as JSON with the command and the machine that made them."""
     RESULTS.mkdir(exist_ok=True)
     record = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": command(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}",
         "results": results,
     }

@@ -18,7 +18,7 @@ import json
 import math
 from typing import Any
 
-from measure import RESULTS, in_fresh_process, print_table, store
+from measure import RESULTS, command, in_fresh_process, print_table, store
 
 PROBLEMS = ("sr4", "deblur_uniform", "inpaint", "cs4")
 SIDES = (64, 128, 256, 512, 1024)
@@ -126,7 +126,8 @@ def stored() -> dict[str, Any]:
 def keep(part: str, rows: Rows) -> None:
     """Store the rows of one part; those of the other stay as they are."""
     ordered = sorted(rows, key=lambda row: (row["side"], PROBLEMS.index(row["problem"])))
-    measured = {"rows": ordered, "calls": CALLS[part], "growth_exponents": growth(ordered, GROWING[part])}
+    measured = {"command": command(), "rows": ordered, "calls": CALLS[part]}
+    measured["growth_exponents"] = growth(ordered, GROWING[part])
     store("scaling", {**stored(), part: measured, "memory_limit": LARGEST_RATIO})
 
 
