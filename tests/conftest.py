@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from snips.priors import GaussianMixture
+from snips.priors import GaussianMixture, registry
 from web_pages import CHROMIUM, MAX_MB, MAX_PIXELS, SWITCHES, Server, Visit
 
 # Seeds are fixed: a test that fails once fails again.
@@ -27,6 +27,14 @@ def mixture() -> GaussianMixture:
     roots = 0.3 * torch.randn(2, 16, 16, generator=random, dtype=torch.float64)
     covariances = roots @ roots.mT + 0.01 * torch.eye(16)
     return GaussianMixture(torch.tensor([0.4, 0.6]), means, covariances, (1, 4, 4)).double()
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """An installation whose bundled weights are in an empty folder."""
+    monkeypatch.setattr(registry, "WEIGHTS", tmp_path / "weights")
+    (tmp_path / "weights").mkdir()
+    return tmp_path / "weights"
 
 
 @pytest.fixture(scope="module")
