@@ -11,12 +11,12 @@ from snips.operators.masks import cartesian_mask
 SHAPES = [(1, 7, 9), (3, 8, 8), (2, 6, 4), (4, 5, 5), (1, 1, 6), (3, 16, 8)]
 
 
-def _random(*shape: int, seed: int = 1) -> torch.Tensor:
+def random(*shape: int, seed: int = 1) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def _mask(*shape: int) -> torch.Tensor:
-    return _random(*shape, seed=2) > 0
+    return random(*shape, seed=2) > 0
 
 
 BUILDERS = {
@@ -27,13 +27,13 @@ BUILDERS = {
     "zero": lambda c, h, w: ops.Zero((c, h, w)),
     "deblurring_uniform": lambda c, h, w: ops.Deblurring((c, h, w), kernels.uniform(5)),
     "deblurring_gaussian": lambda c, h, w: ops.Deblurring((c, h, w), kernels.gaussian(1.5, 7)),
-    "deblurring_asymmetric": lambda c, h, w: ops.Deblurring((c, h, w), _random(3), _random(4)),
-    "circular_odd": lambda c, h, w: ops.CircularBlur((c, h, w), _random(3, 5)),
-    "circular_even": lambda c, h, w: ops.CircularBlur((c, h, w), _random(2, 4)),
-    "circular_larger_than_image": lambda c, h, w: ops.CircularBlur((c, h, w), _random(21, 23)),
+    "deblurring_asymmetric": lambda c, h, w: ops.Deblurring((c, h, w), random(3), random(4)),
+    "circular_odd": lambda c, h, w: ops.CircularBlur((c, h, w), random(3, 5)),
+    "circular_even": lambda c, h, w: ops.CircularBlur((c, h, w), random(2, 4)),
+    "circular_larger_than_image": lambda c, h, w: ops.CircularBlur((c, h, w), random(21, 23)),
     "circular_rank_deficient": lambda c, h, w: ops.CircularBlur((c, h, w), torch.ones(h, w)),
-    "circular_by_channel": lambda c, h, w: ops.CircularBlur((c, h, w), _random(c, 3, 2)),
-    "masked": lambda c, h, w: ops.MaskedTransform((c, h, w), _mask(c, h, w) * _random(c, h, w)),
+    "circular_by_channel": lambda c, h, w: ops.CircularBlur((c, h, w), random(c, 3, 2)),
+    "masked": lambda c, h, w: ops.MaskedTransform((c, h, w), _mask(c, h, w) * random(c, h, w)),
     "motion": lambda c, h, w: ops.CircularBlur((c, h, w), kernels.motion(4, 30)),
     "hadamard_or_dct": lambda c, h, w: ops.CompressiveSensing((c, h, w), max(1, h * w // 4)),
     "dct": lambda c, h, w: ops.CompressiveSensing((c, h, w), max(1, h * w // 4), "dct"),
@@ -42,11 +42,11 @@ BUILDERS = {
     "fourier_random": lambda c, h, w: ops.FourierSampling((c, h, w), _mask(h, w)),
     "fourier_columns": lambda c, h, w: ops.FourierSampling((c, h, w), cartesian_mask(h, w)),
     "fourier_of_two_real": lambda c, h, w: ops.FourierSampling((c, h, w), _mask(h, w), complex_image=False),
-    "dense_wide": lambda c, h, w: ops.Dense(_random(c * h * w // 2, c * h * w), (c, h, w)),
-    "dense_square": lambda c, h, w: ops.Dense(_random(c * h * w, c * h * w), (c, h, w)),
-    "dense_tall": lambda c, h, w: ops.Dense(_random(c * h * w + 5, c * h * w), (c, h, w)),
-    "dense_by_channel": lambda c, h, w: ops.Dense(_random(3, h * w), (c, h, w)),
-    "dense_rank_2": lambda c, h, w: ops.Dense(_random(9, 2) @ _random(2, c * h * w), (c, h, w)),
+    "dense_wide": lambda c, h, w: ops.Dense(random(c * h * w // 2, c * h * w), (c, h, w)),
+    "dense_square": lambda c, h, w: ops.Dense(random(c * h * w, c * h * w), (c, h, w)),
+    "dense_tall": lambda c, h, w: ops.Dense(random(c * h * w + 5, c * h * w), (c, h, w)),
+    "dense_by_channel": lambda c, h, w: ops.Dense(random(3, h * w), (c, h, w)),
+    "dense_rank_2": lambda c, h, w: ops.Dense(random(9, 2) @ random(2, c * h * w), (c, h, w)),
     "dense_zero": lambda c, h, w: ops.Dense(torch.zeros(4, c * h * w), (c, h, w)),
     "dense_repeated": lambda c, h, w: ops.Dense(torch.eye(c * h * w).repeat(2, 1), (c, h, w)),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import tifffile
@@ -33,6 +34,17 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 def random_pixels(*shape: int, dtype=np.uint8) -> np.ndarray:
     return np.random.default_rng(0).integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
+
+
+def saved_photo(path: Path, height: int, width: int) -> Path:
+    """Random colours in a file."""
+    Image.fromarray(random_pixels(height, width, 3)).save(path)
+    return path
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
 def encoded(kind: str) -> bytes:

@@ -1,8 +1,39 @@
-"""What must hold for every sampler."""
+"""What must hold for every sampler, and small problems to try it on."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import torch
+
+from snips import make_operator
+from snips.operators import Dense, LinearOperator, Zero
+from snips.priors import Gaussian
+from snips.problems import PROBLEMS
+
+SHAPE = (1, 4, 4)
+N = math.prod(SHAPE)
+
+
+def random_gaussian() -> Gaussian:
+    """Over images of SHAPE, in float64."""
+    random = torch.Generator().manual_seed(5)
+    root = 0.2 * torch.randn(N, N, generator=random, dtype=torch.float64)
+    mean = torch.rand(N, generator=random, dtype=torch.float64)
+    return Gaussian(mean, root @ root.T + 0.01 * torch.eye(N), SHAPE).double()
+
+
+def operators(shape: tuple[int, int, int] = SHAPE) -> Iterator[tuple[str, LinearOperator]]:
+    """All problems, no measurement, and a matrix with singular values of many sizes."""
+    small = {"deblur_kernel": {"kernel": torch.tensor([[1.0, 2.0], [0.5, 0.0]])}, "mri": {"acceleration": 2}}
+    small["matrix"] = {"matrix": torch.eye(math.prod(shape[1:]))[::3]}
+    for name in PROBLEMS:
+        yield name, make_operator(name, shape, **small.get(name, {}))
+    yield "zero", Zero(shape)
+    random = torch.Generator().manual_seed(1)
+    matrix = torch.randn(7, math.prod(shape), generator=random) * 10.0 ** torch.arange(-3, 4)[:, None]
+    yield "dense", Dense(matrix, shape)
 
 
 def check_resumed_run(steps, stop: int, total: int) -> None:

@@ -14,7 +14,6 @@ import torch.nn.functional as F
 
 from snips import operators as ops
 from snips.operators import kernels
-from snips.operators.transforms import SMALL, dct, dct2, hadamard, idct, idct2
 from snips.problems import make_operator
 
 
@@ -164,26 +163,6 @@ def test_projections_depend_on_the_seed():
     x = torch.rand(1, 1, 8, 8)
     torch.testing.assert_close(first(x), again(x), rtol=0, atol=0)
     assert not torch.allclose(first(x), other(x))
-
-
-@pytest.mark.parametrize("n", [1, 2, 32, 64, 2048])
-def test_hadamard_transform(n):
-    x = torch.randn(3, n, dtype=torch.float64)
-    np.testing.assert_allclose(hadamard(x).numpy(), x.numpy() @ scipy.linalg.hadamard(n) / math.sqrt(n), atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 15, SMALL, SMALL + 1, 2 * SMALL])
-def test_dct_transform(n):
-    x = torch.randn(3, n, dtype=torch.float64)
-    np.testing.assert_allclose(dct(x).numpy(), scipy.fft.dct(x.numpy(), norm="ortho"), atol=1e-12)
-    torch.testing.assert_close(idct(dct(x)), x)
-
-
-@pytest.mark.parametrize("shape", [(4, 7), (SMALL + 3, 5), (5, SMALL + 2)])
-def test_two_dimensional_dct(shape):
-    x = torch.randn(2, *shape, dtype=torch.float64)
-    np.testing.assert_allclose(dct2(x).numpy(), scipy.fft.dctn(x.numpy(), axes=(1, 2), norm="ortho"), atol=1e-11)
-    torch.testing.assert_close(idct2(dct2(x)), x)
 
 
 def test_colorization():

@@ -11,15 +11,14 @@ import torch
 from PIL import Image, ImageFont
 
 import snips
-from command_line import refused, run
-from photo_files import encoded, png16, random_pixels
+from command_line import QUICK, refused, run
+from photo_files import encoded, png16, random_pixels, saved_photo
 from snips import InverseProblem, make_operator
 from snips.images import load_image
 from snips.photos.photo import as_photo, load_photo
 from snips.posing.noise import estimate_noise
 from snips.report import comparison_grid
 from snips.report.grid import GAP
-from test_cli import QUICK
 
 PROFILE = b"\1" * 33  # of an odd length, which the file pads
 
@@ -82,8 +81,7 @@ def test_an_archive_of_other_arrays_is_told_what_to_do(names, tmp_path):
 
 @pytest.fixture
 def photo(tmp_path):
-    Image.fromarray(random_pixels(16, 16, 3)).save(tmp_path / "photo.png")
-    return tmp_path / "photo.png"
+    return saved_photo(tmp_path / "photo.png", 16, 16)
 
 
 def test_a_transparent_mask_is_refused_as_its_holes_would_be_lost(photo, tmp_path):

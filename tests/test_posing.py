@@ -8,12 +8,12 @@ import torch
 from PIL import Image
 
 import snips
-from photo_files import random_pixels
+from command_line import QUICK, refused, restored, run
+from photo_files import random_pixels, saved_photo
 from snips import Restoration
 from snips.posing.options import checked_options
 from snips.web.limits import Limits
 from snips.web.task import Task, build_problem
-from test_cli import QUICK, refused, run
 
 EQUAL = "its three channels are equal: restored as grey"
 
@@ -27,14 +27,12 @@ def grey(tmp_path):
 
 @pytest.fixture
 def photo(tmp_path):
-    Image.fromarray(random_pixels(12, 20, 3)).save(tmp_path / "photo.png")
-    return tmp_path / "photo.png"
+    return saved_photo(tmp_path / "photo.png", 12, 20)
 
 
-def restored(tmp_path, *arguments):
-    result = run("restore", *arguments, "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    return result, Restoration.load(tmp_path / "out")
+def told_and_loaded(tmp_path, *arguments):
+    """What `snips restore` says, and the result it leaves."""
+    return restored(tmp_path, *arguments), Restoration.load(tmp_path / "out")
 
 
 def test_which_pixels_were_seen_is_asked_for(photo, tmp_path):
@@ -46,7 +44,7 @@ def test_which_pixels_were_seen_is_asked_for(photo, tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--simulate"], ["-p", "sr2"]])
 def test_three_equal_channels_are_restored_as_one(more, grey, tmp_path):
-    shown, result = restored(tmp_path, grey, "-s", "0.1", *more)
+    shown, result = told_and_loaded(tmp_path, grey, "-s", "0.1", *more)
     assert EQUAL in shown.stderr
     assert result.samples.shape[2] == 1
 
@@ -55,7 +53,7 @@ def test_three_equal_channels_stay_where_the_prior_or_the_problem_is_in_colour(g
     arguments = ("--prior", "faces", "-s", "0.1", "--nfe", "4", "-k", "1", "--out", tmp_path / "faces")
     assert run("restore", grey, *arguments).exit_code == 0
     assert Restoration.load(tmp_path / "faces").samples.shape[2] == 3
-    assert restored(tmp_path, grey, "-p", "colorize", "-s", "0.1")[1].samples.shape[2] == 3
+    assert told_and_loaded(tmp_path, grey, "-p", "colorize", "-s", "0.1")[1].samples.shape[2] == 3
 
 
 def test_three_equal_channels_from_python_and_from_the_page(grey):
@@ -82,9 +80,8 @@ def test_a_kernel_in_an_option_needs_a_positive_sum(kernel, photo, tmp_path):
 
 
 def test_a_kernel_in_an_option_is_scaled_as_one_in_a_file(photo, tmp_path):
-    _, result = restored(
-        tmp_path, photo, "-p", "deblur_kernel", "-o", "kernel=[[1,2],[3,4]]", "-o", "border=circular", "-s", "0.1"
-    )
+    options = ("-o", "kernel=[[1,2],[3,4]]", "-o", "border=circular")
+    _, result = told_and_loaded(tmp_path, photo, "-p", "deblur_kernel", *options, "-s", "0.1")
     expected = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]])
     torch.testing.assert_close(result.problem.operator.kernel, expected)
 
@@ -115,12 +112,12 @@ def test_the_noise_of_a_matrix_has_its_own_scale(tmp_path):
     np.save(tmp_path / "H.npy", H)
     np.save(tmp_path / "y.npy", H @ np.random.default_rng(1).random(48))
     arguments = (tmp_path / "y.npy", "--matrix", tmp_path / "H.npy", "--shape", "1,6,8", "-s", "5")
-    assert restored(tmp_path, *arguments)[1].problem.sigma_0 == 5
+    assert told_and_loaded(tmp_path, *arguments)[1].problem.sigma_0 == 5
 
 
 def test_what_is_surely_not_meant(grey, tmp_path):
     Image.new("L", (20, 12), 255).save(tmp_path / "mask.png")
-    shown, _ = restored(tmp_path, grey, "--mask", tmp_path / "mask.png", "-s", "0.1")
+    shown, _ = told_and_loaded(tmp_path, grey, "--mask", tmp_path / "mask.png", "-s", "0.1")
     assert "the mask hides no pixel" in shown.stderr
     Image.fromarray(random_pixels(12, 20)).save(tmp_path / "one.png")
     other = ("--out", tmp_path / "other")

@@ -13,18 +13,9 @@ from typer.testing import CliRunner
 from command_line import refused, run
 from ncsnv2_cases import KINDS, published_file
 from snips.cli import app
-from snips.priors import registry
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.registry import load_prior
 from snips.priors.unet import UNet, UNetConfig, save_unet
-
-
-@pytest.fixture
-def weights(tmp_path, monkeypatch):
-    """An installation whose bundled weights are in an empty folder."""
-    monkeypatch.setattr(registry, "WEIGHTS", tmp_path / "weights")
-    (tmp_path / "weights").mkdir()
-    return tmp_path / "weights"
 
 
 def test_priors_command(weights):

@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 import snips
 from ncsnv2_cases import published_file, reference_network
 from scripts import ROOT, load_script
-from snips.priors import registry
 from snips.priors.ncsnv2_files import FORMAT, save_ncsnv2
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import FORMAT as UNET_FORMAT
@@ -35,14 +34,6 @@ def assert_ready(prior, name: str) -> None:
     assert prior.name == name
     assert not any(module.training for module in prior.modules())
     assert not any(p.requires_grad for p in prior.parameters())
-
-
-@pytest.fixture
-def weights(tmp_path, monkeypatch):
-    """An installation whose bundled weights are in an empty folder."""
-    monkeypatch.setattr(registry, "WEIGHTS", tmp_path / "weights")
-    (tmp_path / "weights").mkdir()
-    return tmp_path / "weights"
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+from report_cases import SHAPE, result_of
 from snips import InverseProblem, Restoration, StationaryGaussian, make_operator
 from snips.report import plots
 from snips.report.colours import ANCHORS, colour_map, round_up, std_map
@@ -21,16 +22,6 @@ from snips.report.embedding import LARGEST, data_uri, shrunk
 from snips.report.grid import comparison_grid
 from snips.report.page import page
 from snips.report.verdicts import failures, verdict_table, verdict_words
-
-SHAPE = (3, 16, 24)
-
-
-def result_of(name: str, sigma_0: float = 0.1, samples: int = 3, **options) -> Restoration:
-    """Samples of the exact posterior, so that they are faithful."""
-    prior = StationaryGaussian.natural(SHAPE)
-    problem = InverseProblem.simulate(make_operator(name, SHAPE, **options), prior.sample(1, seed=1), sigma_0, seed=0)
-    drawn = prior.posterior(problem).sample(samples, seed=2)[:, None]
-    return Restoration(problem, drawn, {"sampler": "exact", "seed": 2})
 
 
 def picture(uri: str) -> Image.Image:

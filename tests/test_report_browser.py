@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from browser_marks import IN_BROWSER
+from report_cases import SHAPE, result_of
 from snips import InverseProblem, Restoration, make_operator
 from snips.report.colours import std_plane
 from snips.report.page import page
-from test_report import SHAPE, result_of
 from web_pages import CHROMIUM, SWITCHES
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need the package playwright")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: install it with apt-get"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_BROWSER
 
 
 @pytest.fixture(scope="module")

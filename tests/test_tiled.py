@@ -6,23 +6,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from snips.priors import Prior, StationaryGaussian
+from prior_cases import Local
+from snips.priors import StationaryGaussian
 from snips.priors.precision import LowPrecision
 from snips.priors.tiled import TiledPrior, in_tiles
 from snips.priors.unet import UNet, UNetConfig
-
-
-class Local(Prior):
-    """A denoiser that sees `radius` pixels far, and counts how large its images are."""
-
-    def __init__(self, radius: int) -> None:
-        super().__init__()
-        self.radius, self.largest = radius, 0
-
-    def denoise(self, x, sigma):
-        self.largest = max(self.largest, *x.shape[-2:])
-        width = 2 * self.radius + 1
-        return F.avg_pool2d(x, width, stride=1, padding=self.radius, count_include_pad=False) * float(sigma)
 
 
 @pytest.mark.parametrize("size", [(32, 200), (137, 65), (160, 160), (20, 30)])

@@ -11,16 +11,15 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from command_line import refused, run
+from command_line import QUICK, refused, run
 from photo_files import random_pixels
+from prior_cases import Local
 from snips import InverseProblem, Restoration, make_operator
 from snips.priors import StationaryGaussian
 from snips.priors.tiled import MARGIN, SIDES
 from snips.priors.unet import UNet, UNetConfig, save_unet
 from snips.running import costs
 from snips.running.tiling import fitting_side, tiles_for
-from test_cli import QUICK
-from test_tiled import Local
 
 
 @pytest.fixture

@@ -26,10 +26,6 @@ def images(count: int, channels: int, height: int, width: int) -> torch.Tensor:
     return torch.rand(count, channels, height, width, generator=torch.Generator().manual_seed(1))
 
 
-def assert_near(a: torch.Tensor, b: torch.Tensor) -> None:
-    torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(16, 16), (17, 24), (5, 31), (1, 1), (40, 8)])
 def test_any_size(channels, size):

@@ -21,6 +21,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 START_SECONDS = 180  # importing torch and Gradio on a busy machine
 PATIENCE = 60_000  # milliseconds for anything the page does
+MAX_PIXELS, MAX_MB = 128 * 128, 1  # what the server of the tests takes
+LONG = {"samples": 16, "calls": 200}  # with the network: minutes
+SHORT = {"samples": 2, "calls": 10}
 
 
 def heed_interrupts() -> None:

@@ -1,0 +1,153 @@
+"""What training reads and writes: folders of images, their cache, checkpoints that survive a full disk."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors import SafetensorError
+
+from snips.priors.ncsnv2 import NCSNv2
+from snips.priors.ncsnv2_files import save_ncsnv2
+from snips.priors.unet import UNet, save_unet
+from snips.training import train
+from snips.training.checkpoint import read_checkpoint, write_checkpoint
+from snips.training.data import celeba64, load_images, split_files
+from snips.training.record import _examples
+from training_cases import small_settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return small_settings(tmp_path)
+
+
+def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint({"step": 1}, path)
+    write_checkpoint({"step": 2}, path)
+
+    def full_disk(state, file):
+        file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_checkpoint({"step": 3}, path)
+    assert read_checkpoint(path) == {"step": 2}
+    assert read_checkpoint(path.with_suffix(".previous")) == {"step": 1}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.previous", "checkpoint.pt"]
+
+
+FILES = {  # what a run leaves behind, and how it is written again
+    "cache/*.safetensors": lambda settings: load_images(settings.folders, settings.prepare, settings.cache),
+    "run/unet.safetensors": lambda settings: save_unet(UNet(settings.network), Path(settings.out) / "unet.safetensors"),
+    "run/ncsnv2.safetensors": lambda settings: save_ncsnv2(NCSNv2(ngf=4), Path(settings.out) / "ncsnv2.safetensors"),
+    "run/checkpoint.pt": lambda settings: write_checkpoint({"step": 1}, Path(settings.out) / "checkpoint.pt"),
+    "run/examples.png": lambda settings: _examples(
+        UNet(settings.network).eval(), settings, load_images(settings.folders, "none", settings.cache)[1],
+        Path(settings.out) / "examples.png",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_did_not_reach_the_disk_is_not_there(settings, tmp_path, monkeypatch, name):
+    """Neither half a file nor a part of one; what was there before stays."""
+    (tmp_path / "run").mkdir()
+    if name == "run/examples.png":
+        load_images(settings.folders, "none", settings.cache)
+    before = sorted(tmp_path.rglob("*"))
+
+    def full_disk(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        FILES[name](settings)
+    assert [file for file in sorted(tmp_path.rglob("*")) if file.is_file()] == [f for f in before if f.is_file()]
+    monkeypatch.undo()
+    FILES[name](settings)
+    assert list(tmp_path.glob(name))
+
+
+def test_a_cache_on_a_full_disk_is_one_clear_line(settings, monkeypatch):
+    def full_disk(tensors, path):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("snips.training.data.save_file", full_disk)
+    with pytest.raises(OSError, match="choose another --cache"):
+        train(settings)
+
+
+def test_corrupt_checkpoint_names_the_previous_one(settings, tmp_path):
+    train(replace(settings, steps=1))
+    train(replace(settings, steps=2))
+    path = tmp_path / "run" / "checkpoint.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"checkpoint\.previous"):
+        train(settings)
+
+
+def test_checkpoint_of_another_network_is_refused(settings):
+    train(replace(settings, steps=1))
+    with pytest.raises(ValueError, match="another network"):
+        train(replace(settings, network=replace(settings.network, widths=(8, 8, 8))))
+
+
+def test_bad_folders_and_images(settings, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match="holds 0 images"):
+        train(replace(settings, folders=(str(empty),)))
+    with pytest.raises(ValueError, match="at most 20"):
+        train(replace(settings, crop=64))
+    for i in range(3):
+        (empty / f"{i}.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match=r"0\.png"):
+        train(replace(settings, folders=(str(empty),)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["0.png 0", "1.png 1"], "lacks 10 of the images, 2.png first"),
+        ([f"{i}.png 0" for i in range(12)], "names 12 images for training .0. and 0 to hold out"),
+        ([f"{i}.png 1" for i in range(12)], "names 0 images for training"),
+        (["image_id,partition"], "must have lines `name part`"),
+    ],
+    ids=["partial", "nothing held out", "nothing to train on", "another format"],
+)
+def test_a_partition_that_does_not_fit_is_refused(settings, tmp_path, lines, message):
+    (tmp_path / "list_eval_partition.txt").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=message):
+        train(settings)
+
+
+def test_held_out_images_smaller_than_a_crop_are_refused_at_once(settings, tmp_path):
+    Image.new("RGB", (24, 12)).save(tmp_path / "photos" / "12.png")
+    with pytest.raises(ValueError, match="at most 12"):
+        train(settings, lambda state, loss: pytest.fail("it trains"))
+
+
+def test_last_files_are_held_out_in_numeric_order(settings):
+    train_files, held = split_files(Path(settings.folders[0]))
+    assert [f.name for f in held] == ["11.png"]
+    assert train_files[-1].name == "10.png"
+
+
+def test_cache_replaces_decoding(settings, monkeypatch):
+    first, _ = load_images(settings.folders, "none", settings.cache)
+    monkeypatch.setattr(Image, "open", None)
+    second, _ = load_images(settings.folders, "none", settings.cache)
+    assert torch.equal(first.pixels, second.pixels)
+    assert first.image(3).shape == (3, 23, 24)
+
+
+def test_celeba_preprocessing_keeps_the_centre():
+    array = np.zeros((218, 178, 3), np.uint8)
+    array[39:179, 19:159] = 255
+    assert (np.asarray(celeba64(Image.fromarray(array))) == 255).all()
