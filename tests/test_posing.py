@@ -15,7 +15,7 @@ from snips.posing.options import checked_options
 from snips.web.limits import Limits
 from snips.web.task import Task, build_problem
 
-EQUAL = "its three channels are equal: restored as grey"
+EQUAL = "its three channels are equal: taken as grey"
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,7 +72,7 @@ def _plugged_in() -> list[Callable[[Any, Shape], LinearOperator | None]]:
 
 
 @contextmanager
-def _watched(progress: Progress | bool | None):
+def _watched(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """A function to report to: the caller's own, a bar on stderr, or none."""
     if progress is not True:
         yield progress or None

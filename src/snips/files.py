@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def new_file(path: Path):
+def new_file(path: Path) -> Iterator[Path]:
     """A temporary file name with the same ending that becomes `path` when the block ends well."""
     work = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:

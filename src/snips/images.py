@@ -19,11 +19,14 @@ def load_image(path: str | Path) -> Tensor:
 
 def to_picture(image: Tensor) -> Image.Image:
     """(C, H, W) -> an 8-bit picture, clamped to [0, 1]; channels side by side unless there are 1 or 3."""
-    values = image.detach().float().cpu().clamp(0, 1)
-    if len(values) not in (1, 3):
-        values = torch.cat(list(values), dim=1)[None]
+    values = side_by_side(image.detach().float().cpu().clamp(0, 1))
     values = (values * 255).round().to(torch.uint8).numpy()
     return Image.fromarray(values[0] if len(values) == 1 else values.transpose(1, 2, 0))
+
+
+def side_by_side(image: Tensor) -> Tensor:
+    """(C, H, W) -> (1, H, C W), one channel beside the other, unless there are 1 or 3, which make a picture."""
+    return image if len(image) in (1, 3) else torch.cat(list(image), dim=1)[None]
 
 
 def luminance(images: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ class Restoration:
         return storage.save(self, Path(folder), force)
 
     @classmethod
-    def load(cls, folder: str | Path, operator=None) -> Restoration:
+    def load(cls, folder: str | Path, operator: LinearOperator | None = None) -> Restoration:
         """Read what `save` wrote. `operator` is needed only where it was not built by `make_operator`."""
         return cls(*storage.load(Path(folder), operator))
 

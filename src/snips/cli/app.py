@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -103,7 +104,7 @@ def _common(ctx: typer.Context, version: VersionOption = False) -> None:
 
 
 @contextmanager
-def _plugin_warnings_in_one_line():
+def _plugin_warnings_in_one_line() -> Iterator[None]:
     """A broken plug-in of somebody else is one line on stderr, without the place in our source."""
     with warnings.catch_warnings():
         others = warnings.showwarning

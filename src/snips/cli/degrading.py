@@ -25,6 +25,7 @@ from snips.cli.problem_options import (
 from snips.cli.restore_run import note
 from snips.photos.photo import load_photo
 from snips.posing import measurements
+from snips.posing.grey import as_grey
 from snips.posing.measured import DEFAULT_SIGMA, problem_name
 from snips.posing.pictures import simulate
 from snips.problems import all_problems
@@ -56,8 +57,11 @@ def degrade(
     """
     options = read_options(option, mask, kernel, factor, matrix)
     name = problem_name(problem, options)
-    posed = simulate(load_photo(image, read_range(values)), name, read_sigma(sigma, name) or 0.0, seed, options)
+    photo = as_grey(load_photo(image, read_range(values)), name, options)
+    posed = simulate(photo, name, read_sigma(sigma, name) or 0.0, seed, options)
     task = posed.problem
+    for text in posed.notes:
+        note(text, as_json)
     if posed.alpha is not None:
         note("the picture's transparency is not part of the measurement, and left out", as_json)
     measurements.save_measurement(task, output, force)

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, app, out
 from snips.plugins import plugins
+from snips.priors.choice import GAUSSIAN, PLAIN
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import load_checkpoint, save_ncsnv2
 from snips.priors.registry import BUNDLED, BundledPrior
@@ -19,15 +20,17 @@ from snips.priors.registry import BUNDLED, BundledPrior
 @app.command()
 def priors(as_json: JsonOption = False) -> None:
     """List the priors that come with this package and with others that are installed."""
-    offered = plugins("snips.priors", BUNDLED)
+    offered = plugins("snips.priors", [*BUNDLED, GAUSSIAN])
     if as_json:
         others = {name: {"summary": plugin.summary, "origin": plugin.origin} for name, plugin in offered.items()}
-        print(json.dumps({**{name: _facts(prior) for name, prior in BUNDLED.items()}, **others}))
+        ours = {name: _facts(prior) for name, prior in BUNDLED.items()}
+        print(json.dumps({**ours, GAUSSIAN: {"summary": PLAIN, "size": None, "channels": None}, **others}))
         return
     table = Table("name", "for", "size", "channels", "file")
     for name, prior in BUNDLED.items():
         size = "any" if prior.size is None else "{} x {}".format(*prior.size)
         table.add_row(name, prior.summary, size, " or ".join(map(str, prior.channels)), _file_size(prior))
+    table.add_row(GAUSSIAN, PLAIN, "any", "any", "needs none")
     for name, plugin in offered.items():
         table.add_row(name, plugin.summary, "", "", f"from {plugin.origin}")
     out.print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from snips.running.verification import finer, verified
 
 
 @contextmanager
-def uninterrupted():
+def uninterrupted() -> Iterator[None]:
     """What was finished reaches the disk, however often Ctrl-C is pressed."""
     if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
         yield

@@ -26,7 +26,8 @@ BYTES_PER_ENTRY = 32  # of a truncated SVD's vectors: float64, in about four cop
 ADVICE = "choose a smaller rank=, or svd=False for sampling without an SVD"
 
 
-THIN: dict[str, tuple[int, ...] | None] = {"left": None, "s": None, "right": None, "lost": ()}
+Shapes = dict[str, tuple[int, ...] | None]  # of the tensors in a file, None = any
+THIN: Shapes = {"left": None, "s": None, "right": None, "lost": ()}
 
 
 def decompose(
@@ -111,7 +112,7 @@ def _full(H: LinearMap, image_shape: tuple[int, ...], cache: bool, progress: Pro
 
 def _dense(H: LinearMap, image_shape: tuple[int, ...], cache: bool, build: Callable[[], Tensor]) -> LinearOperator:
     (m, n), matrix = H.size, build()
-    shapes = {"left": (m, n), "s": (n,), "right": (n, n)}
+    shapes: Shapes = {"left": (m, n), "s": (n,), "right": (n, n)}
     found = _stored(H, "full", shapes, cache, lambda: _aligned(matrix, H.precision))
     operator = Dense(matrix, image_shape, (found["left"], found["s"], found["right"]))
     shape = operator.measurement_shape[:-1] + tuple(H.measurement_shape)
@@ -141,7 +142,9 @@ def _above_rounding(s: Tensor, matrix: Tensor, precision: torch.dtype) -> Tensor
     return torch.where(s > floor, s, 0)
 
 
-def _stored(H: LinearMap, kind: str, shapes: dict, cache: bool, compute) -> dict[str, Tensor]:
+def _stored(
+    H: LinearMap, kind: str, shapes: Shapes, cache: bool, compute: Callable[[], dict[str, Tensor]]
+) -> dict[str, Tensor]:
     return cached(f"{kind}-{H.fingerprint()}", shapes, compute) if cache and min(H.size) > 256 else compute()
 
 

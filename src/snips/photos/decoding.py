@@ -17,6 +17,7 @@ MAX_PIXELS = 64_000_000  # refuse larger images before they are decoded
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM")  # others need decoders that nobody tests here
 JPEG_IN_TIFF = (6, 7)  # the old and the new kind of compression
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # modes with 16 bits, and 32 that may hold 16
+FEW_BITS = {"L;2": 3, "L;4": 15}  # the highest level of grey PNGs whose pixels Pillow scales to 255
 FROM_16_BITS = ("PNG", "PPM")  # formats whose 16 bits Pillow may hold as "I"; others say nothing of their white
 
 
@@ -156,16 +157,25 @@ def _to_known_mode(image: Image.Image, profile: bytes | None, raw: str) -> tuple
         return _from_cmyk(image, profile)
     if raw == "LA;16B":  # which Pillow makes RGBA
         return image.convert("LA"), ()
+    if image.mode in ("1", "L") and "transparency" in image.info:
+        return _with_transparent_level(image, raw), ()
     if image.mode == "1":
         return image.convert("L"), ()
-    if image.mode in ("L", "RGB") and "transparency" in image.info:
-        return image.convert("LA" if image.mode == "L" else "RGBA"), ()
+    if image.mode == "RGB" and "transparency" in image.info:
+        return image.convert("RGBA"), ()
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image, ()
     if image.mode in ("P", "PA", "La", "RGBa", "RGBX"):
         transparent = image.mode in ("PA", "La", "RGBa") or "transparency" in image.info
         return image.convert("LA" if image.mode == "La" else "RGBA" if transparent else "RGB"), ()
     return image.convert("RGB"), (f"colours are converted from {image.mode} to RGB",)
+
+
+def _with_transparent_level(image: Image.Image, raw: str) -> Image.Image:
+    """Grey with alpha: of few bits Pillow scales the pixels, but not (of one bit: not always) the transparent level."""
+    grey, level = image.convert("L"), image.info["transparency"]
+    grey.info["transparency"] = 255 * bool(level) if image.mode == "1" else level * 255 // FEW_BITS.get(raw, 255)
+    return grey.convert("LA")
 
 
 def _from_cmyk(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, tuple[str, ...]]:

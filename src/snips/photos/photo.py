@@ -42,7 +42,7 @@ def load_photo(path: str | Path, value_range: ValueRange | None = None) -> Photo
         if suffix == ".npy":
             photo = _from_array(arrays.load_npy(path), value_range)
         elif suffix == ".npz":
-            photo = _from_array(_only_array(arrays.load_npz(path)), value_range)
+            photo = _from_array(only_array(path), value_range)
         else:
             photo = _from_values(*decoding.decode_file(path), value_range)
     except ValueError as error:
@@ -97,9 +97,11 @@ def _check_channels_first(shape: tuple[int, ...]) -> None:
         )
 
 
-def _only_array(stored: dict[str, np.ndarray]) -> np.ndarray:
+def only_array(path: Path) -> np.ndarray:
+    """The array of an .npz file that holds no other."""
+    stored = arrays.load_npz(path)
     if len(stored) != 1:
-        raise ValueError(f"expected one array, found {', '.join(stored) or 'none'}: save the image alone")
+        raise ValueError(f"{path}: expected one array, found {', '.join(stored) or 'none'}: save it alone")
     return next(iter(stored.values()))
 
 

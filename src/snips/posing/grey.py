@@ -17,7 +17,7 @@ def as_grey(photo: Photo, problem: str | LinearOperator, options: dict[str, Any]
     pixels = photo.pixels
     if pixels.shape[1] != 3 or not bool((pixels == pixels[:, :1]).all()) or _needs_colour(problem, options):
         return photo
-    notes = (*photo.notes, "its three channels are equal: restored as grey")
+    notes = (*photo.notes, "its three channels are equal: taken as grey")
     return replace(photo, pixels=pixels[:, :1].contiguous(), notes=notes)
 
 

@@ -41,8 +41,7 @@ def file_options(mask: Path | None, kernel: Path | None, factor: int | None, mat
 
 def _read_mask(path: Path) -> Tensor:
     """Bright is seen. What is bright is told by the brightest: 255, and also 1 in files that hold 0 and 1."""
-    if path.suffix.lower() not in (".npy", ".npz") and load_photo(path).alpha is not None:
-        raise ValueError(f"the mask {path} is transparent in places: fill them, white is what was seen, black the rest")
+    _check_opaque(path, "the mask", "white is what was seen, black the rest")
     values = measurements.load_array(path)
     brightest = values.max()
     if not brightest > 0:
@@ -51,10 +50,17 @@ def _read_mask(path: Path) -> Tensor:
 
 
 def _read_kernel(path: Path) -> Tensor:
+    _check_opaque(path, "the kernel", "black is no weight")
     weights = measurements.load_array(path)
     if not weights.any():
         raise ValueError(f"the weights of the kernel {path} sum to 0: it is zero everywhere")
     return normalised(weights, f"the kernel {path}")
+
+
+def _check_opaque(path: Path, what: str, meaning: str) -> None:
+    """Nobody knows what is meant where a picture cannot be seen."""
+    if path.suffix.lower() not in measurements.ARRAYS and load_photo(path).alpha is not None:
+        raise ValueError(f"{what} {path} is transparent in places: fill them, {meaning}")
 
 
 def _read_matrix(path: Path) -> Tensor:
@@ -127,10 +133,11 @@ def posed_problem(
     """The file as a stored measurement, as y, or as the truth; with `grey`, three equal channels are taken as one."""
     if measurements.is_measurement(file):
         if problem is not None or options or simulated or values is not None or shape is not None:
+            measurements.load_measurement(file, build)  # a file that is none, or damaged, has a reason of its own
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
         return _stored(file, sigma, build)
     name = problem_name(problem, options)
-    if name == "matrix" and not simulated and values is None and file.suffix.lower() in (".npy", ".npz"):
+    if name == "matrix" and not simulated and values is None and file.suffix.lower() in measurements.ARRAYS:
         values = (0.0, 1.0)  # what a matrix measures has a scale of its own
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     photo = load_photo(file, values)

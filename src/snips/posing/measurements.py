@@ -17,8 +17,11 @@ from snips.files import new_file
 from snips.images import load_image, to_picture
 from snips.operators.pictures import is_picture
 from snips.photos.arrays import load_npy, load_npz, npz_names
+from snips.photos.photo import only_array
 from snips.problems import Build, InverseProblem, make_operator
 from snips.results import storage
+
+ARRAYS = (".npy", ".npz")  # files of numbers, which are taken as they are
 
 
 def save_measurement(problem: InverseProblem, path: Path, force: bool = False) -> None:
@@ -75,10 +78,11 @@ def is_measurement(path: Path) -> bool:
 
 
 def load_array(path: Path) -> Tensor:
-    """A mask, a kernel or a matrix: .npy as it is, an image as grey values in [0, 1]."""
-    if path.suffix.lower() != ".npy":
+    """A mask, a kernel or a matrix: the numbers of .npy and .npz as they are, an image as grey values in [0, 1]."""
+    suffix = path.suffix.lower()
+    if suffix not in ARRAYS:
         return load_image(path).mean((0, 1))
-    array = load_npy(path)
+    array = load_npy(path) if suffix == ".npy" else only_array(path)
     if array.dtype.kind not in "buif" or not np.isfinite(array).all():
         raise ValueError(f"{path} must hold real and finite numbers")
     if array.size == 0:

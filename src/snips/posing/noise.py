@@ -26,19 +26,21 @@ from snips.problems import InverseProblem
 FEWEST = 50  # noise values that an estimate needs
 COEFFICIENTS = 200  # of wavelets, as their median is less efficient
 ROUNDS = 8  # of expectation maximisation
+NOTHING = 1e-12  # rounding errors of the wavelets themselves
+CLIPPED = 0.1  # of the values at black or white: from here on the noise that was cut off there is missed
 AGREEMENT = (0.8, 1.25)  # sigma from the second finest wavelets over sigma from the finest, if both see noise alone
 
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """sigma_0, how it was found, and why it may be wrong: empty where it can be trusted to some ten per cent."""
+    """sigma_0, how it was found, and why it may be wrong: empty where it can be trusted to some twenty per cent."""
 
     sigma_0: float
     method: str
     doubt: str = ""
 
     def __str__(self) -> str:
-        belief = f"a guess: {self.doubt}" if self.doubt else "to about ten per cent"
+        belief = f"a guess: {self.doubt}" if self.doubt else "to about twenty per cent"
         return f"sigma_0 = {self.sigma_0:.4g}, estimated from {self.method} ({belief})"
 
 
@@ -90,12 +92,21 @@ def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     fine, coarse = (_median_level(pictures, level, pixels) for level in (1, 2))
     if fine is None:
         return None
-    doubt = ""
+    doubts = [_disagreement(fine, coarse)]
+    if (cut := float(((y == 0) | (y == 1)).double().mean())) > CLIPPED and fine >= NOTHING:
+        doubts.append(f"{cut:.0%} of the values are black or white, where noise is cut off")
+    return NoiseEstimate(fine, "the finest wavelets of the picture", ", and ".join(filter(None, doubts)))
+
+
+def _disagreement(fine: float, coarse: float | None) -> str:
+    """Why the levels of two wavelet scales do not speak of noise alone; empty where they may."""
+    if fine < NOTHING:
+        return "the picture is too even to tell anything of noise"
     if coarse is None:
-        doubt = "the picture is small"
-    elif not AGREEMENT[0] <= coarse / max(fine, 1e-12) <= AGREEMENT[1]:
-        doubt = f"coarser detail gives {coarse:.2g}, so the picture's own texture or smoothed noise is part of it"
-    return NoiseEstimate(fine, "the finest wavelets of the picture", doubt)
+        return "the picture is small"
+    if not AGREEMENT[0] <= coarse / fine <= AGREEMENT[1]:
+        return f"coarser detail gives {coarse:.2g}, so the picture's own texture or smoothed noise is part of it"
+    return ""
 
 
 def _median_level(pictures: Tensor, level: int, pixels: int) -> float | None:

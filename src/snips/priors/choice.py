@@ -6,11 +6,11 @@ import os
 from typing import NamedTuple
 
 from snips.priors.base import Prior
-from snips.priors.registry import BUNDLED, load_prior
+from snips.priors.registry import BUNDLED, GAUSSIAN, load_prior
 from snips.priors.stationary import StationaryGaussian
 from snips.priors.unet import UNet
 
-GAUSSIAN = "gaussian"
+PLAIN = "a plain model of photographs: smooth results, few details"
 
 
 class Choice(NamedTuple):
@@ -29,7 +29,7 @@ def choose_prior(image_shape: tuple[int, int, int]) -> Choice:
             kind = "this size" if prior.size is not None else "any size"
             return Choice(prior.name, f"{prior.summary}, {kind}")
     missing = "".join(f"; {prior.name} would fit, but is not installed" for prior in fitting)
-    return Choice(GAUSSIAN, f"a plain model of photographs: smooth results, few details{missing}")
+    return Choice(GAUSSIAN, f"{PLAIN}{missing}")
 
 
 def takes_grey(prior: Prior | str | os.PathLike[str] | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -170,7 +170,7 @@ class LabelledScore(ForeignDenoiser):
 
 
 @contextmanager
-def evaluating(network: Network):
+def evaluating(network: Network) -> Iterator[None]:
     """A module as in use, without dropout and the like; afterwards in the mode that its owner left it in."""
     training = [part for part in network.modules() if part.training] if isinstance(network, nn.Module) else []
     for part in training:

@@ -15,6 +15,7 @@ from snips.priors import ncsnv2_files, unet
 from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
 
+GAUSSIAN = "gaussian"  # has no file: `priors.choice` makes one for the shape of the image
 WEIGHTS = Path(__file__).parent / "weights"
 
 
@@ -77,11 +78,13 @@ def _load_plugin(offered: Plugin) -> Prior:
 def _absence(given: str, path: Path) -> str:
     if given in BUNDLED:
         return f"the prior {given} is not part of this installation: {path} is missing; give a file of weights instead"
+    if given == GAUSSIAN:
+        return "the prior gaussian is made for images of one shape: take snips.StationaryGaussian.natural(image_shape)"
     if given and path.is_dir():
         return f"{path} is a folder: give the file of weights in it"
     if path.suffix.lower() in FILE_KINDS or len(path.parts) > 1:
         return f"there is no file {path}"
-    return unknown_name("prior", given, list(BUNDLED)) + f", or a file that ends in {', '.join(FILE_KINDS)}"
+    return unknown_name("prior", given, [*BUNDLED, GAUSSIAN]) + f", or a file that ends in {', '.join(FILE_KINDS)}"
 
 
 def _load(load: Callable[[Path], Prior], path: Path) -> Prior:

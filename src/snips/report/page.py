@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -13,6 +14,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from snips.images import side_by_side
 from snips.operators.pictures import framed
 from snips.report.colours import colour_map, round_up, scale_end, std_map, std_plane
 from snips.report.embedding import data_uri, shown, shrunk
@@ -42,7 +44,7 @@ def page(restoration: Restoration, b: int = 0) -> str:
     panels = [sample_panel(problem, x, b, k, verdict_words(found, k, b)) for k, x in enumerate(samples)]
     return template("report.html").substitute(
         title=html.escape(title),
-        summary=html.escape(repr(restoration)),
+        summary=html.escape(_summary(restoration, b)),
         data=_script_json(_viewer_data(restoration, b)),
         panels="".join(panels),
         verdicts=verdict_table(found, b),
@@ -50,6 +52,11 @@ def page(restoration: Restoration, b: int = 0) -> str:
         command=_command(restoration),
         version=html.escape(__version__),
     )
+
+
+def _summary(restoration: Restoration, b: int) -> str:
+    """Of image b without the others, over which that of several is an average."""
+    return repr(replace(restoration, problem=restoration.problem[b], samples=restoration.samples[:, b : b + 1]))
 
 
 def _problem_name(restoration: Restoration) -> str:
@@ -63,11 +70,13 @@ def _viewer_data(restoration: Restoration, b: int) -> dict[str, Any]:
     samples = framed(restoration.samples[:, b], problem.operator)
     mean = samples.clamp(0, 1).mean(0)
     pictures = [(f"sample {k + 1}", shown(x)) for k, x in enumerate(samples)] + [("mean", shown(mean))]
-    data: dict[str, Any] = {"size": list(samples.shape[-2:]), "degraded": data_uri(shown(degraded_view(problem)[b]))}
+    height, width = side_by_side(mean).shape[-2:]  # as the pictures are laid out
+    data: dict[str, Any] = {"size": [height, width], "planes": width // mean.shape[-1]}
+    data["degraded"] = data_uri(shown(degraded_view(problem)[b]))
     if problem.truth is not None:
         pictures.append(("original", shown(framed(problem.truth[b], problem.operator))))
     if len(samples) > 1:
-        std = framed(restoration.std[b], problem.operator)
+        std = side_by_side(framed(restoration.std[b], problem.operator))
         data |= _std_data(std)
         pictures.append(("uncertainty", shrunk(colour_map(std_plane(std), data["top"]))))
     data["pictures"] = [{"name": name, "uri": data_uri(picture)} for name, picture in pictures]

@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,7 +136,7 @@ def check_target(folder: Path, force: bool) -> None:
 
 
 @contextmanager
-def new_folder(folder: Path, force: bool):
+def new_folder(folder: Path, force: bool) -> Iterator[Path]:
     """A temporary folder that becomes `folder` when the block ends well; what was there stays until then.
 
     In an existing folder only results of ours are replaced; other files are left alone.

@@ -68,5 +68,6 @@ def enlarged(image: Tensor, shape: tuple[int, ...] | None = None, alpha: Tensor 
     """(C, H, W) as a picture in which single pixels can be seen; `shape` is that of what it stands beside."""
     picture = with_alpha(to_picture(torch.nan_to_num(image)), alpha)
     height, width = shape or tuple(image.shape[1:])
+    width *= picture.width // image.shape[-1]  # channels that are no colours stand side by side
     scale = max(1, -(-SHOWN_SIDE // max(height, width)))
     return picture.resize((width * scale, height * scale), Image.Resampling.NEAREST)

@@ -127,4 +127,5 @@ class Page(Restoring):
 def _caption(name: str, photo: Photo) -> str:
     channels, height, width = photo.pixels.shape[1:]
     transparent = "" if photo.alpha is None else ", its transparency is kept"
-    return f"{name}: {width} x {height}, {'colour' if channels == 3 else 'grey'}{transparent}"
+    kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
+    return f"{name}: {width} x {height}, {kind}{transparent}"

@@ -62,9 +62,9 @@ class Task:
         options = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
         prior = [] if self.prior == AUTOMATIC else ["--prior", self.prior]
         simulated = ["--simulate"] if self.simulate else []
-        return shlex.join(
-            ["snips", "restore", self.picture.name, "--problem", self.problem, *options, *prior, *simulated]
-        )
+        name = self.picture.name
+        file = f"./{name}" if name.startswith("-") else name  # which would be read as options
+        return shlex.join(["snips", "restore", file, "--problem", self.problem, *options, *prior, *simulated])
 
 
 @dataclass(frozen=True)
