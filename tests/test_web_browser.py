@@ -110,13 +110,13 @@ def test_the_noise_can_be_estimated_or_given(visit, tmp_path):
     estimate.uncheck()
     visitor.set(sigma=0.2, **LONG)
     visitor.button("Restore").click()
-    visitor.page.locator("#notes").wait_for(state="hidden")
+    visitor.page.locator("#notes .snips-doubt").wait_for(state="hidden")
     visitor.button("Cancel").click()
     visitor.status("Below are the earlier results.")
     assert visitor.page.locator("#notes .snips-doubt").inner_text() == told  # with what was said about them
     visitor.set(**SHORT)
     visitor.button("Restore").click()
-    visitor.page.locator("#notes").wait_for(state="hidden")
+    visitor.page.locator("#notes .snips-doubt").wait_for(state="hidden")
     visitor.captions()
     with zipfile.ZipFile(visitor.download(tmp_path / "result.zip")) as packed:
         packed.extractall(tmp_path)

@@ -39,12 +39,13 @@ def given_problem(
     return posed
 
 
-def given_prior(prior: Any, problem: InverseProblem) -> Prior:
-    """A prior, or one by its name or file; the fitting bundled one for None."""
+def given_prior(prior: Any, problem: InverseProblem, photo: bool) -> Prior:
+    """A prior, or one by its name or file; the fitting bundled one for None. For a photo a misfit is warned about."""
     shape = problem.operator.image_shape
     name = choose_prior(shape).name if prior is None else prior
     found = prior if isinstance(prior, Prior) else prior_for(name, shape)
-    if told := misfit(found, shape):
+    told = misfit(found, shape)
+    if told and (photo or not isinstance(prior, Prior)):  # who poses a problem and loads a prior has chosen both
         warnings.warn(told, stacklevel=3)
     return found if isinstance(prior, Prior) else found.to(problem.y.device)
 

@@ -50,7 +50,7 @@ def pose(
             raise ValueError(NEEDS_MASK)
         photo = _prepared(photo, problem)
         if problem in KERNELS and image_shape is None:
-            options = {"border": OPEN, **options}  # a photo's scene goes on beyond it
+            options = {**options, "border": options.get("border", OPEN)}  # the scene of a photo goes on beyond it
         shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
         operator = build(problem, shape, **checked_options(problem, shape, options))
     else:
