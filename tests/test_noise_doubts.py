@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from skimage import data
@@ -33,3 +36,11 @@ def test_trusted_to_twenty_per_cent():
     found = estimate_noise(DENOISE, clean + 0.1 * torch.randn(clean.shape, dtype=torch.float64))
     assert found.sigma_0 == pytest.approx(0.1, rel=0.2)
     assert "(to about twenty per cent)" in str(found)
+
+
+def test_the_page_says_what_was_measured():
+    root = Path(__file__).parents[1]
+    found = json.loads((root / "benchmarks" / "results" / "noise.json").read_text())["results"]
+    page = " ".join((root / "docs" / "photos.md").read_text(encoding="utf-8").split())
+    assert f"It was in {found['close']} of {found['trusted']} crops" in page
+    assert f"up to {found['largest_ratio']:.1f} times too much" in page

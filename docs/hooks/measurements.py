@@ -19,6 +19,7 @@ from stored_tables import (
     denoising,
     exactness_tables,
     facts,
+    noise,
     operators,
     outcomes,
     overhead,
@@ -122,6 +123,14 @@ MEASUREMENTS = [
         "python benchmarks/tiles.py",
         "How far a call of `natural` in tiles is from the call on the whole image, for pixels in [0, 1].",
         tiles,
+    ),
+    Measurement(
+        "Estimated noise",
+        BENCHMARKS / "noise.json",
+        "python benchmarks/noise.py",
+        "`--sigma auto` on crops of photographs with known noise: how many estimates were called no guess, how many of "
+        "those were right to 20 %, and the extremes of estimate over truth.",
+        noise,
     ),
     Measurement(
         "Compiling the network",

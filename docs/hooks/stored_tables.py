@@ -179,6 +179,11 @@ def tiles(record: dict[str, Any]) -> str:
     return table(["margin, pixels", "sigma", "root mean square deviation"], rows)
 
 
+def noise(record: dict[str, Any]) -> str:
+    """Without the single crops."""
+    return facts({"results": {name: value for name, value in record["results"].items() if name != "rows"}})
+
+
 def soak(record: dict[str, Any]) -> str:
     """Without the memory of each of hundreds of rounds."""
     results = record["results"]
