@@ -6,6 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from snips.experiments.datasets import photographs
+from snips.priors.registry import load_prior
 from snips.priors.unet import FORMAT, UNet, UNetConfig, load_unet, save_unet
 from snips.priors.wiener import Wiener
 
@@ -33,6 +35,20 @@ def test_any_size(channels, size):
     out = awake(TINY).denoise(x, 0.1)
     assert out.shape == x.shape
     assert out.isfinite().all()
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 2.0])
+def test_padding_does_not_spoil_the_border(sigma):
+    """121 pixels are padded by 7 on the right and below. Turned by 180 degrees the same pixels lie at the other border,
+    which has no padding; they come out as well there."""
+    prior, clean = load_prior("natural"), photographs()[..., :121, :121]
+    noisy = clean + sigma * torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
+    padded = prior.denoise(noisy, sigma) - clean
+    turned = prior.denoise(noisy.flip(-1, -2), sigma).flip(-1, -2) - clean
+    error, without = (
+        torch.cat([e[..., -8:].flatten(), e[..., -8:, :].flatten()]).square().mean() for e in (padded, turned)
+    )
+    assert error < 1.1 * without
 
 
 @pytest.mark.parametrize("config", [TINY, FIXED])

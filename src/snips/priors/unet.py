@@ -139,8 +139,10 @@ def _run(stage: nn.Module, h: Tensor, level: Tensor) -> Tensor:
 
 
 def _pad(x: Tensor, stride: int) -> Tensor:
-    """Up to multiples of the stride, replicated: reflection fails on images smaller than the stride."""
-    return F.pad(x, (0, -x.shape[-1] % stride, 0, -x.shape[-2] % stride), mode="replicate")
+    """Up to multiples of the stride, by reflection: replicated pixels are streaks where the network expects noise."""
+    across, down = -x.shape[-1] % stride, -x.shape[-2] % stride
+    x = F.pad(x, (0, across, 0, 0), mode="reflect" if across < x.shape[-1] else "replicate")
+    return F.pad(x, (0, 0, 0, down), mode="reflect" if down < x.shape[-2] else "replicate")
 
 
 def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object] | None = None) -> None:
