@@ -102,10 +102,15 @@ def test_faithfulness_panels(name, options, residuals):
 @pytest.mark.parametrize(
     ("residual", "words"),
     [
-        (lambda noise: 1.5 * noise, ["times as strong as the noise (0.9 to 1.1 would pass)"]),
+        (lambda noise: 1.5 * noise, ["times as strong as the noise (0.9 to 1.1 would pass)", "The noise is stronger"]),
+        (lambda noise: 0.5 * noise, ["times as strong as the noise (0.9 to 1.1 would pass)", "probably weaker"]),
         (
             lambda noise: 0.1 * 3**0.5 * (2 * (noise > 0) - 1 + noise) / 2,
-            ["it is not Gaussian (p = ", "in twenty fails this test by chance"],
+            ["the residual is not Gaussian (p = ", "cut off at black or white"],
+        ),
+        (
+            lambda noise: noise + 0.2 * (noise**2 - 0.01),  # a little askew
+            ["the residual is not Gaussian (p = 0.01", "By chance, one measurement in twenty fails this test"],
         ),
         (lambda noise: (noise + noise.roll(1, -1)) / 2**0.5, ["neighbours along x are correlated", "rho = 0."]),
         (lambda noise: (noise + noise.roll(1, -2)) / 2**0.5, ["neighbours along y are correlated", "rho = 0."]),
@@ -145,6 +150,14 @@ def test_what_users_type_is_escaped():
     assert "<script>alert" not in text
     assert Page(text).scripts == 2
     assert "&lt;/script&gt;" in text
+
+
+def test_settings_are_written_for_people():
+    result = result_of("sr2")
+    settings = {"sampler_options": {"nfe": 30, "chunk": None}, "notes": ["cropped", "its channels are equal"]}
+    text = page(Restoration(result.problem, result.samples, settings))
+    assert "<td>nfe=30, chunk=None</td>" in text
+    assert "<td>cropped; its channels are equal</td>" in text
 
 
 def test_the_command_is_shown():

@@ -50,6 +50,17 @@ def test_one_sample_has_no_std(result):
         _ = single.std
 
 
+def test_the_summary_says_why_samples_are_not_faithful():
+    """Of four samples of noise alone one is too strong and one is smoothed along both axes, which counts once."""
+    noise = 0.1 * torch.randn(4, 1, 1, 48, 48, generator=torch.Generator().manual_seed(2))
+    noise[1] *= 1.5
+    noise[2] = (noise[2] + noise[2].roll(1, -1) + noise[2].roll(1, -2) + noise[2].roll((1, 1), (-1, -2))) / 2
+    problem = InverseProblem(make_operator("denoise", (1, 48, 48)), torch.full((1, 1, 48, 48), 0.5), 0.1)
+    said = repr(Restoration(problem, 0.5 - noise))
+    assert "faithful: 2 of 4 samples (1 wrong strength, 1 correlated), residual std" in said
+    assert "faithful: 1 of 1 sample, residual std" in repr(Restoration(problem, 0.5 - noise[:1]))
+
+
 def test_repr_and_notebook(result):
     assert "3 samples of 2 images 3x16x16" in repr(result)
     assert "faithful:" in repr(result)

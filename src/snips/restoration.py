@@ -25,6 +25,7 @@ from snips.priors.choice import takes_grey
 from snips.priors.tiled import tile_side
 from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
+from snips.report.verdicts import failure_counts
 from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
@@ -111,8 +112,10 @@ class Restoration:
             lines.append(f"SSIM {similar[0].mean():.3f} (samples), {similar[1].mean():.3f} (their mean)")
         verdict = self.faithfulness()
         if verdict.faithful is not None and verdict.std_ratio is not None:
-            share = f"{int(verdict.faithful.sum())} of {verdict.faithful.numel()} samples"
-            lines.append(f"faithful: {share}, residual std {verdict.std_ratio.mean():.3f} x sigma_0")
+            total, counts = verdict.faithful.numel(), failure_counts(verdict)
+            share = f"{int(verdict.faithful.sum())} of {total} sample{'s' * (total > 1)}"
+            why = f" ({counts})" if counts else ""
+            lines.append(f"faithful: {share}{why}, residual std {verdict.std_ratio.mean():.3f} x sigma_0")
         return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:

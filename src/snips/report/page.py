@@ -112,7 +112,12 @@ def _settings_rows(restoration: Restoration) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)[:500]
+    """For people: sentences one after the other, settings as they are typed in Python."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "; ".join(value)[:500]
+    if isinstance(value, dict) and value:
+        return ", ".join(f"{name}={_text(item)}" for name, item in value.items())[:500]
+    return str(value)[:500]
 
 
 def _command(restoration: Restoration) -> str:
