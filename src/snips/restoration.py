@@ -150,7 +150,7 @@ def restore(
 
     Args:
         problem: the measurement with its operator and noise level, also as `pose` and `simulate` make it of a photo; or
-            a photo that is the measurement, see `as_photo`.
+            a photo that is the measurement, see `as_photo`; or an array in the measurement's shape, with its operator.
         prior: a denoiser on the device of the measurement, or its name; the fitting bundled one where not given.
         operator: with a photo, a problem by name or its operator; "denoise" by default.
         sigma_0: with a photo, its noise; "auto", the default, estimates it and warns where that is a guess.

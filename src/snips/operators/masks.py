@@ -32,9 +32,11 @@ def checked_mask(mask: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
     """A boolean mask of shape (1, H, W) or (C, H, W), or a clear error."""
     mask = numbers_of(mask, "the mask")
     mask = mask[None] if mask.ndim == 2 else mask
-    allowed = (image_shape, (1, *image_shape[1:]))
+    allowed = dict.fromkeys(((1, *image_shape[1:]), image_shape))  # the same for grey images
     if tuple(mask.shape) not in allowed:
-        raise ValueError(f"the mask has shape {tuple(mask.shape)}; an image {image_shape} needs one of {allowed}")
+        raise ValueError(
+            f"the mask has shape {tuple(mask.shape)}; an image {image_shape} needs {' or '.join(map(str, allowed))}"
+        )
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
         raise ValueError("the mask must hold True and False, or 1 and 0 (1 = seen)")
     return mask.to(torch.bool)

@@ -10,6 +10,7 @@ import numpy as np
 from snips.operators import LinearOperator
 from snips.photos.photo import ValueRange, as_photo, checked_range
 from snips.posing.grey import as_grey
+from snips.posing.numbers import as_measurement, measured
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
@@ -32,11 +33,20 @@ def given_problem(
         return problem if isinstance(problem, PhotoProblem) else PhotoProblem(problem)
     measured_by = _checked_operator("denoise" if operator is None else operator)
     level = _checked_level(sigma_0)
-    photo = as_photo(problem, _checked_values(value_range))
-    posed = pose(as_grey(photo, measured_by, {}) if grey else photo, measured_by, level, {})
+    posed = _posed(problem, measured_by, level, _checked_values(value_range), grey)
     if posed.noise is not None and posed.noise.doubt:
         warnings.warn(str(posed.noise), stacklevel=3)
     return posed
+
+
+def _posed(
+    value: Any, operator: str | LinearOperator, level: float | str, values: ValueRange | None, grey: bool
+) -> PhotoProblem:
+    """Numbers that are the operator's measurement as they are; everything else is a photo."""
+    if isinstance(operator, LinearOperator) and values is None and (y := as_measurement(value, operator)) is not None:
+        return measured(operator, y, level)
+    photo = as_photo(value, values)
+    return pose(as_grey(photo, operator, {}) if grey else photo, operator, level, {})
 
 
 def given_prior(prior: Any, problem: InverseProblem, photo: bool) -> Prior:
@@ -62,7 +72,9 @@ def _checked_operator(operator: Any) -> str | LinearOperator:
 def _checked_level(sigma_0: Any) -> float | str:
     if sigma_0 is None or (isinstance(sigma_0, str) and sigma_0.strip().lower() == AUTO):
         return AUTO
-    return sigma_0 if isinstance(sigma_0, str) else checked_sigma_0(sigma_0)
+    if isinstance(sigma_0, str):
+        raise ValueError(f"sigma_0 must be a number or auto, not {sigma_0!r}")
+    return checked_sigma_0(sigma_0)
 
 
 def _checked_values(value_range: Any) -> ValueRange | None:

@@ -15,6 +15,7 @@ from snips.photos.photo import ValueRange, load_photo
 from snips.posing import measurements
 from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
+from snips.posing.numbers import numbers_in, pose_numbers
 from snips.posing.options import normalised
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.problems import Build, make_operator
@@ -137,15 +138,19 @@ def posed_problem(
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
         return _stored(file, sigma, build)
     name = problem_name(problem, options)
-    if name == "matrix" and not simulated and values is None and file.suffix.lower() in measurements.ARRAYS:
-        values = (0.0, 1.0)  # what a matrix measures has a scale of its own
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
+    level = AUTO if sigma is None else sigma
+    if not simulated and values is None:
+        if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
+            return pose_numbers(numbers, name, level, options, wanted, build)
+        if name == "matrix" and file.suffix.lower() in measurements.ARRAYS:
+            values = (0.0, 1.0)  # what a matrix measures has a scale of its own
     photo = load_photo(file, values)
     if grey and wanted is None:
         photo = as_grey(photo, name, options)
     if simulated:
         return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
-    return pose(photo, name, AUTO if sigma is None else sigma, options, wanted, build)
+    return pose(photo, name, level, options, wanted, build)
 
 
 def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem:

@@ -129,13 +129,18 @@ GEOMETRY: dict[str, Geometry] = {
 }
 
 
+def refusal(problem: str) -> str:
+    """Why a picture is no measurement of a problem; empty where it may be one."""
+    return GEOMETRY.get(problem, Geometry()).refusal
+
+
 def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, Any]) -> tuple[int, int, int]:
     """The shape of the image whose measurement is a picture (C, H, W)."""
-    refusal = GEOMETRY.get(problem, Geometry()).refusal
-    if refusal:
+    if reason := refusal(problem):
         raise ValueError(
-            f"a picture is not a measurement of {problem}, which {refusal}: give the .npz file of a measurement "
-            "(`snips degrade` writes one), or a clean image with --simulate"
+            f"a picture is not a measurement of {problem}, which {reason}: give its numbers as .npy with --shape (in "
+            "Python with operator=snips.make_operator(...)), what `snips degrade` wrote, or a clean image with "
+            "--simulate"
         )
     channels, height, width = picture
     matrix = options.get("matrix")
