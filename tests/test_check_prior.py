@@ -106,6 +106,20 @@ def test_command(photos, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
+def test_images_of_any_size_and_colour_are_cropped_to_one_shape(tmp_path, monkeypatch):
+    """As `snips train` takes them: the smallest sides decide, and no more than 128 pixels are needed."""
+    (tmp_path / "mixed").mkdir()
+    for name, mode, size in (("a", "RGB", (140, 150)), ("b", "L", (200, 20)), ("c", "RGB", (160, 160))):
+        Image.effect_noise(size, 40).convert(mode).save(tmp_path / "mixed" / f"{name}.png")
+    (tmp_path / "shapes.py").write_text(
+        "def told(x, sigma):\n    assert x.shape == (3, 3, 20, 128), x.shape\n    return x / (1 + sigma**2)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = run("check-prior", "shapes:told", "--images", tmp_path / "mixed", "--sigmas", "0.1")
+    assert "error" in result.stdout, result.output  # the table: what it says of this denoiser does not matter
+    assert "the central 128 x 20 pixels of each are taken" in result.stderr
+
+
 def test_command_refuses_bad_input(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken_module.py").write_text("import does_not_exist_at_all\n")

@@ -42,5 +42,10 @@ def example_image() -> Tensor:
 def centre_crop(image: Tensor, multiple: int) -> Tensor:
     """Crop (..., H, W) around its centre to sides that divide by `multiple`."""
     height, width = (n - n % multiple for n in image.shape[-2:])
+    return central_part(image, height, width)
+
+
+def central_part(image: Tensor, height: int, width: int) -> Tensor:
+    """(..., H, W) -> (..., height, width) around its centre."""
     top, left = (image.shape[-2] - height) // 2, (image.shape[-1] - width) // 2
     return image[..., top : top + height, left : left + width]

@@ -14,8 +14,9 @@ import torch
 import typer
 from torch import Tensor
 
-from snips.cli.app import JsonOption, SeedOption, app, out
-from snips.images import example_image, load_image
+from snips.cli.app import JsonOption, SeedOption, app, err, out
+from snips.cli.restore_run import note
+from snips.images import central_part, example_image, load_image
 from snips.metrics.prior_check import SIGMAS, check_prior
 from snips.posing.measured import read_numbers
 from snips.priors.base import Prior
@@ -23,6 +24,7 @@ from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 
 MOST = 16  # images
+LARGEST_PART = 128  # pixels, of images that are cropped: the figures are averages, which more hardly changes
 
 
 @app.command(name="check-prior")
@@ -49,8 +51,10 @@ def check_prior_command(
     """
     levels = read_numbers("--sigmas", sigmas, None, float)
     units = None if value_range is None else read_numbers("--value-range", value_range, 2, float)
-    checked = _prior(prior, {"sigma_scale": sigma_scale, "value_range": units})
-    report = check_prior(checked, _images(images), levels, seed)
+    checked, shown = _prior(prior, {"sigma_scale": sigma_scale, "value_range": units}), _images(images)
+    size = f"{len(shown)} image{'s' * (len(shown) > 1)} of {shown.shape[-1]} x {shown.shape[-2]} pixels"
+    with err.status(f"measuring on {size}"):  # minutes, where the prior is a network
+        report = check_prior(checked, shown, levels, seed)
     if as_json:
         print(json.dumps({**asdict(report), "ok": report.ok}))
     else:
@@ -82,7 +86,14 @@ def _images(folder: Path | None) -> Tensor:
     )
     if not files:
         raise ValueError(f"{folder} holds no images (.png, .jpg)")
-    loaded = [load_image(file) for file in files[:MOST]]
-    if any(image.shape != loaded[0].shape for image in loaded):
-        raise ValueError(f"the images in {folder} must all have the same size and be all grey or all in colour")
-    return torch.cat(loaded)
+    return _batch([load_image(file) for file in files[:MOST]])
+
+
+def _batch(images: list[Tensor]) -> Tensor:
+    """One tensor of images (1, C, H, W); where they differ, of their central parts, grey among colours as colour."""
+    if len({image.shape for image in images}) == 1:
+        return torch.cat(images)
+    height, width = (min(LARGEST_PART, *(image.shape[axis] for image in images)) for axis in (-2, -1))
+    note(f"the images differ in size or colour: the central {width} x {height} pixels of each are taken", quiet=False)
+    channels = max(image.shape[1] for image in images)
+    return torch.cat([central_part(image, height, width).expand(-1, channels, -1, -1) for image in images])
