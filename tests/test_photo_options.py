@@ -49,10 +49,10 @@ def test_one_line_for_bad_options(arguments, message, photo, tmp_path):
 def test_a_sigma_for_0_to_255_is_asked_about_in_a_terminal(monkeypatch):
     monkeypatch.setattr(problem_options.sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(problem_options.typer, "confirm", lambda *_, **__: True)
-    assert problem_options.read_sigma("25") == 25 / 255
+    assert problem_options.ProblemOptions(sigma="25").read_sigma() == 25 / 255
     monkeypatch.setattr(problem_options.typer, "confirm", lambda *_, **__: False)
     with pytest.raises(ValueError, match="0 to 1 here"):
-        problem_options.read_sigma("25")
+        problem_options.ProblemOptions(sigma="25").read_sigma()
 
 
 def test_a_kernel_as_a_picture(tmp_path):

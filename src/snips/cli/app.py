@@ -71,17 +71,8 @@ app = typer.Typer(
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-DeviceOption = Annotated[
-    str, typer.Option(help="`cpu`, `cuda` or `mps`, which are untested, or `auto`: the fastest there is.")
-]
 PrecisionOption = Annotated[
     str, typer.Option(help="Of the network: `float32`, or `bfloat16` where the hardware is faster with it.")
-]
-TileOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Denoise in tiles of this side, a multiple of 32; unless given, where memory does not suffice."
-    ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,86 +18,57 @@ from snips.batch.folders import source_name
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
 from snips.batch.work import Outcome, check_prior, untiled_pixels, weights_digests
-from snips.cli.app import (
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    PrecisionOption,
-    SeedOption,
-    TileOption,
-    app,
-    err,
-    one_line,
-    say,
-)
-from snips.cli.problem_options import (
-    FactorOption,
-    KernelOption,
-    MaskOption,
-    MatrixOption,
-    OptionOption,
-    ProblemOption,
-    RangeOption,
-    read_options,
-    read_range,
-    read_sigma,
-)
-from snips.cli.sampler_options import (
-    CallsOption,
-    ChunkOption,
-    LevelsOption,
-    PresetOption,
-    PriorOption,
-    SamplerOption,
-    SamplesOption,
-    ShapeOption,
-    SimulateOption,
-)
-from snips.names import check_count
+from snips.cli.app import ForceOption, JsonOption, app, err, one_line, say
+from snips.cli.grouped import grouped
+from snips.cli.problem_options import FileOptions
+from snips.cli.sampler_options import SamplingOptions
 from snips.posing.measured import problem_name
-from snips.priors.tiled import check_sides
 from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
-from snips.running.sampler_settings import sampler_settings
-from snips.streams import checked_seed
 
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 
+@dataclass(frozen=True)
+class ItemOptions(FileOptions):
+    """How items were measured that say nothing of their own."""
+
+    sigma: Annotated[str | None, typer.Option("--sigma", "-s", help="The noise, or `auto` (default).")] = None
+
+    def told(self) -> dict[str, Any]:
+        """What a manifest's columns could say; wrong options end the run here, and not item by item."""
+        options = self.read_options()
+        if self.problem is not None:
+            problem_entry(self.problem)
+        level = self.read_sigma(problem_name(self.problem, options))
+        self.read_range()
+        told = {"problem": self.problem, "sigma": level, "simulate": self.simulate or None, "mask": self.mask}
+        told |= {"kernel": self.kernel, "factor": self.factor, "matrix": self.matrix}
+        told |= {"shape": self.shape, "range": self.values}
+        told |= {f"option.{name}": value for name, value in self.read_pairs().items()}
+        return {name: _text(value) for name, value in told.items() if value is not None}
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
+
+
 @app.command()
+@grouped
 def batch(
     source: Annotated[Path, typer.Argument(help="A folder, a .csv or .parquet manifest, a .zarr or .h5 array.")],
     output: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
-    problem: ProblemOption = None,
-    sigma: Annotated[str | None, typer.Option("--sigma", "-s", help="The noise, or `auto` (default).")] = None,
-    simulate: SimulateOption = False,
-    prior: PriorOption = None,
-    samples: SamplesOption = 8,
-    sampler: SamplerOption = "fast",
-    nfe: CallsOption = 100,
-    preset: PresetOption = "celeba",
-    levels: LevelsOption = None,
-    mask: MaskOption = None,
-    kernel: KernelOption = None,
-    factor: FactorOption = None,
-    matrix: MatrixOption = None,
-    shape: ShapeOption = None,
-    values: RangeOption = None,
-    option: OptionOption = None,
+    stated: ItemOptions,
+    sampling: SamplingOptions,
     dataset: Annotated[str | None, typer.Option(help="Which array of a .zarr or .h5 file.")] = None,
-    chunk: ChunkOption = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads for each item; fixed for the run.")] = None,
-    tile: TileOption = None,
-    device: DeviceOption = "cpu",
-    precision: PrecisionOption = "float32",
     engine: Annotated[
         str, typer.Option(help="`local`, or `ray`: on a cluster, or all cores of this machine.")
     ] = "local",
     address: Annotated[str | None, typer.Option(help="ray: of an existing cluster; else one is started here.")] = None,
     checkpoint: Annotated[float, typer.Option(min=0, help="Seconds between two states on the disk.")] = SECONDS,
-    seed: SeedOption = 0,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -108,32 +80,15 @@ def batch(
 
     `snips batch manifest.csv --engine ray --out restored`
     """
-    options = read_options(option, mask, kernel, factor, matrix)  # wrong ones end it here, and not item by item
-    if problem is not None:
-        problem_entry(problem)
-    level = read_sigma(sigma, problem_name(problem, options))
-    read_range(values)
-    check_prior(prior, precision)
+    told = stated.told()
+    check_prior(sampling.prior, sampling.precision)
     stacks.optional("pyarrow", "the table of scores")
-    said = {"problem": problem, "sigma": level, "simulate": simulate or None, "mask": mask, "kernel": kernel}
-    said |= {"factor": factor, "matrix": matrix, "shape": shape, "range": values}
-    said |= {f"option.{name}": value for name, value in read_options(option, None, None, None, None).items()}
+    sampling.checked_settings()
     folder = RunFolder(output, checkpoint)
-    chosen: dict[str, Any] = {"nfe": nfe, "preset": preset, "levels": levels}
-    sampler_settings(sampler, **chosen)
-    check_count("samples", samples)
-    check_count("chunk", 1 if chunk is None else chunk)
-    if tile is not None:
-        check_sides(tile)
-    machine = _machine({} if force else folder.recorded(), prior, threads, pick_device(device), engine)
-    settings = RunSettings(
-        seed=checked_seed(seed), samples=samples, sampler=sampler, sampler_options=chosen, prior=prior,
-        prior_weights=weights_digests(prior), chunk=chunk, precision=precision, tile=tile,
-        source=source_name(source, output, dataset), **machine,
-    )  # fmt: skip
-    items = read_items(
-        source, {name: _text(value) for name, value in said.items() if value is not None}, output, dataset
-    )
+    recorded, where = {} if force else folder.recorded(), pick_device(sampling.device)
+    machine = _machine(recorded, sampling.prior, threads, where, engine)
+    settings = _settings(sampling, source_name(source, output, dataset), machine)
+    items = read_items(source, told, output, dataset)
     try:
         with _Watch(quiet=as_json) as watch:
             scores = run_batch(
@@ -143,6 +98,15 @@ def batch(
         one_line(f"stopped: {output} holds what is finished, and the same command goes on")
         raise typer.Exit(130) from None
     _report(scores, output, as_json)
+
+
+def _settings(sampling: SamplingOptions, source: str, machine: dict[str, Any]) -> RunSettings:
+    """What is the same for all items."""
+    return RunSettings(
+        seed=sampling.seed, samples=sampling.samples, sampler=sampling.sampler, sampler_options=sampling.named,
+        prior=sampling.prior, prior_weights=weights_digests(sampling.prior), chunk=sampling.chunk,
+        precision=sampling.precision, tile=sampling.tile, source=source, **machine,
+    )  # fmt: skip
 
 
 def _machine(
@@ -164,10 +128,6 @@ def _machine(
         "device": str(where),
         "untiled_pixels": untiled,
     }
-
-
-def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
 
 
 class _Watch:

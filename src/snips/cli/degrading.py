@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +11,8 @@ import typer
 from rich.table import Table
 
 from snips.cli.app import ForceOption, JsonOption, SeedOption, app, out, say
-from snips.cli.problem_options import (
-    FactorOption,
-    KernelOption,
-    MaskOption,
-    MatrixOption,
-    OptionOption,
-    ProblemOption,
-    RangeOption,
-    read_options,
-    read_range,
-    read_sigma,
-)
+from snips.cli.grouped import grouped
+from snips.cli.problem_options import ProblemOptions
 from snips.cli.restore_run import note
 from snips.photos.photo import load_photo
 from snips.posing import measurements
@@ -31,19 +22,20 @@ from snips.posing.pictures import simulate
 from snips.problems import all_problems
 
 
-@app.command()
-def degrade(
-    image: Annotated[Path, typer.Argument(help="A clean image.")],
-    problem: ProblemOption = None,
+@dataclass(frozen=True)
+class DegradeOptions(ProblemOptions):
+    """What shall be measured: the noise is not estimated, but added."""
+
     sigma: Annotated[
         str, typer.Option("--sigma", "-s", help="Standard deviation of the noise, for pixels in [0, 1].")
-    ] = str(DEFAULT_SIGMA),
-    mask: MaskOption = None,
-    kernel: KernelOption = None,
-    factor: FactorOption = None,
-    matrix: MatrixOption = None,
-    values: RangeOption = None,
-    option: OptionOption = None,
+    ] = str(DEFAULT_SIGMA)
+
+
+@app.command()
+@grouped
+def degrade(
+    image: Annotated[Path, typer.Argument(help="A clean image.")],
+    stated: DegradeOptions,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help=".npz keeps all; .png where y is a picture.")] = Path(
         "measured.npz"
@@ -55,10 +47,10 @@ def degrade(
 
     Example: `snips degrade clean.png --problem cs4 --sigma 0.1 --out measured.npz`
     """
-    options = read_options(option, mask, kernel, factor, matrix)
-    name = problem_name(problem, options)
-    photo = as_grey(load_photo(image, read_range(values)), name, options)
-    posed = simulate(photo, name, read_sigma(sigma, name) or 0.0, seed, options)
+    options = stated.read_options()
+    name = problem_name(stated.problem, options)
+    photo = as_grey(load_photo(image, stated.read_range()), name, options)
+    posed = simulate(photo, name, stated.read_sigma(name) or 0.0, seed, options)
     task = posed.problem
     for text in posed.notes:
         note(text, as_json)

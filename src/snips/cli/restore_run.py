@@ -157,7 +157,7 @@ class RestoreRun:
         return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
 
 
-def recorded(folder: Path, checkpoint: Checkpoint, finished: bool) -> dict[str, Any]:
+def recorded(folder: Path, checkpoint: Checkpoint | None, finished: bool) -> dict[str, Any]:
     """Threads, chunk and tile that the machine chose where a run began, from its result or state: they change rounding.
 
     The same command takes them again, wherever and whenever it goes on.
@@ -166,13 +166,15 @@ def recorded(folder: Path, checkpoint: Checkpoint, finished: bool) -> dict[str, 
         settings = read_json(folder / "result.json")["settings"] if (folder / "result.json").is_file() else {}
         settings = {**settings, "tile": settings.get("tiles", {}).get("side")} if settings else {}
     else:
-        settings = checkpoint.recorded()
+        settings = checkpoint.recorded() if checkpoint is not None else {}
     chosen = {name: settings[name] for name in ("threads", "tile") if name in settings}
     return chosen | {name: value for name, value in settings.get("sampler_options", {}).items() if name == "chunk"}
 
 
-def discard(checkpoint: Checkpoint) -> None:
-    """The state with the hidden folder that was made for it."""
+def discard(checkpoint: Checkpoint | None) -> None:
+    """The state, where one is kept, with the hidden folder that was made for it."""
+    if checkpoint is None:
+        return
     checkpoint.remove()
     with suppress(OSError):  # it was never made, or somebody else put something there
         checkpoint.path.parent.rmdir()

@@ -3,106 +3,70 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import typer
 
-from snips.cli.app import (
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    PrecisionOption,
-    SeedOption,
-    TileOption,
-    app,
-    say,
-    typed_command,
-)
-from snips.cli.problem_options import (
-    FactorOption,
-    KernelOption,
-    MaskOption,
-    MatrixOption,
-    OptionOption,
-    ProblemOption,
-    RangeOption,
-    read_options,
-    read_range,
-    read_sigma,
-    with_sigma,
-)
+from snips.cli.app import ForceOption, JsonOption, app, say, typed_command
+from snips.cli.grouped import grouped
+from snips.cli.problem_options import FileOptions, with_sigma
+from snips.cli.restore_plan import RestorePlan
 from snips.cli.restore_run import RestoreRun, discard, note, recorded, save_somewhere, uninterrupted
-from snips.cli.sampler_options import (
-    CallsOption,
-    ChunkOption,
-    LevelsOption,
-    PresetOption,
-    PriorOption,
-    SamplerOption,
-    SamplesOption,
-    ShapeOption,
-    SimulateOption,
-)
-from snips.names import check_count
+from snips.cli.sampler_options import SamplingOptions
 from snips.posing.measured import posed_problem, problem_name
 from snips.posing.measurements import is_measurement
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
-from snips.priors.tiled import check_sides
-from snips.problems import InverseProblem
 from snips.restoration import Restoration, sampler_for
 from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
 from snips.running.devices import pick_device
-from snips.running.sampler_settings import sampler_settings
-from snips.running.tiling import Tiles, tiles_for
 from snips.running.verification import check_samples
-from snips.streams import checked_seed
 
 ESTIMATE_FROM = 256 * 256  # pixels; from here on the cost is estimated first
 
 
+@dataclass(frozen=True)
+class ResultOptions:
+    """Where the result goes, and what becomes of that which is there already."""
+
+    output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored")
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep states on the disk: killed, the same command goes on.")
+    ] = False
+    force: ForceOption = False
+
+    def check(self, image: Path) -> None:
+        storage.check_target(self.output, self.force or self.resume)
+        if image.parent.resolve() == self.output.resolve():
+            raise ValueError(f"{image} lies in the folder for the results: choose another folder with --out")
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The state on the disk, in a hidden folder beside the results."""
+        if not self.resume:
+            return None
+        return Checkpoint(self.output.parent / f".{self.output.name}.partial" / "state.safetensors")
+
+    def is_finished(self) -> bool:
+        """Whether the folder should hold the result of an earlier run of the same command."""
+        return self.resume and not self.force and self.output.exists()
+
+
 @app.command(name="restore")
+@grouped
 def restore_command(
     ctx: typer.Context,
     image: Annotated[Path, typer.Argument(help="The measurement: a picture, .npy, .npz, or from `snips degrade`.")],
-    problem: ProblemOption = None,
-    sigma: Annotated[
-        str | None,
-        typer.Option(
-            "--sigma", "-s", help="The noise's standard deviation, for pixels in [0, 1], or `auto` (default)."
-        ),
-    ] = None,
-    simulate: SimulateOption = False,
-    prior: PriorOption = None,
-    samples: SamplesOption = 8,
-    sampler: SamplerOption = "fast",
-    nfe: CallsOption = 100,
-    preset: PresetOption = "celeba",
-    levels: LevelsOption = None,
-    mask: MaskOption = None,
-    kernel: KernelOption = None,
-    factor: FactorOption = None,
-    matrix: MatrixOption = None,
-    shape: ShapeOption = None,
-    values: RangeOption = None,
-    option: OptionOption = None,
-    chunk: ChunkOption = None,
-    tile: TileOption = None,
-    device: DeviceOption = "cpu",
-    precision: PrecisionOption = "float32",
-    seed: SeedOption = 0,
+    *,
+    stated: FileOptions,
+    sampling: SamplingOptions,
     verify: Annotated[bool, typer.Option("--verify", help="Repeat with twice the calls: did the result move?")] = False,
-    output: Annotated[Path, typer.Option("--out", help="A new folder for the results.")] = Path("restored"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep states on the disk: killed, the same command goes on.")
-    ] = False,
-    force: ForceOption = False,
+    results: ResultOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Restore a photo or a measurement: several sharp samples, their mean, and a map of what is uncertain.
@@ -117,63 +81,33 @@ def restore_command(
 
     `snips restore measured.npz --samples 16 --out results`
     """
-    storage.check_target(output, force or resume)
-    if image.parent.resolve() == output.resolve():
-        raise ValueError(f"{image} lies in the folder for the results: choose another folder with --out")
-    settings = sampler_settings(sampler, nfe, preset, levels)
-    _check_numbers(samples, chunk, tile, seed, verify)
-    options = read_options(option, mask, kernel, factor, matrix)
-    measured_by = "matrix" if is_measurement(image) else problem_name(problem, options)  # a file checks its own noise
-    level, grey = read_sigma(sigma, measured_by), takes_grey(prior)
-    posed = posed_problem(image, problem, level, simulate, seed, options, read_range(values), shape, grey=grey)
-    costs.check_results(posed.problem, samples)
-    image_shape = posed.problem.operator.image_shape
-    denoiser = with_precision(_prior(prior, image_shape, quiet=as_json), precision)
-    checkpoint = Checkpoint(output.parent / f".{output.name}.partial" / "state.safetensors") if resume else None
-    command = with_sigma(typed_command(ctx), sigma, level)
-    where, threads = pick_device(device), torch.get_num_threads()
-
-    def run_with(known: dict[str, Any]) -> RestoreRun:
-        """The run, with what an earlier attempt chose where the command leaves it open."""
-        torch.set_num_threads(known.get("threads", threads))
-        fitting = known.get("chunk") or costs.chosen_chunk(image_shape, costs.fitting_pixels())
-        tiles = _tiles(posed.problem, denoiser, tile, where, known, quiet=as_json)
-        taken, own = tiles.prior if tiles else denoiser, {**settings, "chunk": fitting if chunk is None else chunk}
-        return RestoreRun(posed, taken, sampler, samples, seed, own, command, where, checkpoint, tiles)
-
-    finished = resume and not force and output.exists()
-    run = run_with(recorded(output, checkpoint, finished) if checkpoint else {})
-    if checkpoint is not None:
-        storage.sweep(output)
-    if checkpoint is not None and finished:
-        result, code = run.completed(output, verify, quiet=as_json)
-        discard(checkpoint)
-        _report(result, output, as_json)
-        raise typer.Exit(code)
-    if checkpoint is not None and force and checkpoint.path.exists() and not run.is_begun():
-        discard(checkpoint)
-        run = run_with({})
-    _tell(posed, as_json)
-    _tell_cost(run, as_json)
-    result, code = run.sampled(verify, quiet=as_json)
-    with uninterrupted():
-        save_somewhere(result, output, force)
-        if checkpoint is not None:
-            discard(checkpoint)
-    _report(result, output, as_json)
+    results.check(image)
+    settings = sampling.checked_settings()
+    if verify:
+        check_samples(sampling.samples)
+    posed, level = _posed(image, stated, sampling)
+    costs.check_results(posed.problem, sampling.samples)
+    prior = with_precision(_prior(sampling.prior, posed.problem.operator.image_shape, as_json), sampling.precision)
+    command, where = with_sigma(typed_command(ctx), stated.sigma, level), pick_device(sampling.device)
+    plan = RestorePlan(posed, prior, sampling, settings, command, where, results.checkpoint(), quiet=as_json)
+    if results.is_finished():
+        result, code = _completed(plan, results.output, verify)
+    else:
+        result, code = _sampled(plan, results, verify)
+    _report(result, results.output, as_json)
     if code:
         raise typer.Exit(code)
 
 
-def _check_numbers(samples: int, chunk: int | None, tile: int | None, seed: int, verify: bool) -> None:
-    """Before a file is read."""
-    check_count("samples", samples)
-    check_count("chunk", 1 if chunk is None else chunk)
-    if tile is not None:
-        check_sides(tile)
-    checked_seed(seed)
-    if verify:
-        check_samples(samples)
+def _posed(image: Path, stated: FileOptions, sampling: SamplingOptions) -> tuple[PhotoProblem, float | str | None]:
+    """The problem, and the noise as it was meant."""
+    options = stated.read_options()
+    name = "matrix" if is_measurement(image) else problem_name(stated.problem, options)  # a file checks its own noise
+    level, grey, values = stated.read_sigma(name), takes_grey(sampling.prior), stated.read_range()
+    posed = posed_problem(
+        image, stated.problem, level, stated.simulate, sampling.seed, options, values, stated.shape, grey=grey
+    )
+    return posed, level
 
 
 def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> Prior:
@@ -187,23 +121,38 @@ def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> 
     return prior
 
 
-def _tiles(
-    problem: InverseProblem, prior: Prior, side: int | None, device: torch.device, known: dict[str, Any], quiet: bool
-) -> Tiles | None:
-    """Where the main memory does not hold one call on the whole image, or where they are asked for."""
-    channels, height, width = problem.operator.image_shape
-    if side is None and "tile" in known:
-        return tiles_for(problem, prior, known["tile"], None)
-    limit = None
-    if device.type == "cpu" and height * width > costs.EXTRAPOLATE_FROM and not hasattr(prior, "image_shape"):
-        limit = costs.untiled_pixels(prior, channels)
-    tiles = tiles_for(problem, prior, side, limit)
-    if tiles is not None:
-        reason = "" if side else "one call on the whole image would fill more than half of the free memory, so "
-        note(f"{reason}{tiles}", quiet)
-    elif side is not None:
-        note(f"the image is too small for tiles of {side} pixels with their margins: it is denoised whole", quiet)
-    return tiles
+def _completed(plan: RestorePlan, folder: Path, verify: bool) -> tuple[Restoration, int]:
+    """The result that is there already, and the exit code."""
+    run = plan.run(recorded(folder, plan.checkpoint, finished=True))
+    storage.sweep(folder)
+    result, code = run.completed(folder, verify, plan.quiet)
+    discard(plan.checkpoint)
+    return result, code
+
+
+def _sampled(plan: RestorePlan, results: ResultOptions, verify: bool) -> tuple[Restoration, int]:
+    """The result, which is saved, and the exit code."""
+    run = _begun(plan, results)
+    _tell(plan.posed, plan.quiet)
+    _tell_cost(run, plan.quiet)
+    result, code = run.sampled(verify, plan.quiet)
+    with uninterrupted():
+        save_somewhere(result, results.output, results.force)
+        discard(plan.checkpoint)
+    return result, code
+
+
+def _begun(plan: RestorePlan, results: ResultOptions) -> RestoreRun:
+    """The run that goes on from the state on the disk, or a new one; another's state gives way only when forced."""
+    checkpoint = plan.checkpoint
+    run = plan.run(recorded(results.output, checkpoint, finished=False))
+    if checkpoint is None:
+        return run
+    storage.sweep(results.output)
+    if results.force and checkpoint.path.exists() and not run.is_begun():
+        discard(checkpoint)
+        return plan.run({})
+    return run
 
 
 def _tell(posed: PhotoProblem, quiet: bool) -> None:

@@ -1,23 +1,58 @@
-"""Options about samples and samplers that several commands share."""
+"""What all commands that draw samples share: prior, sampler and machine as typed, checked."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
+from snips.cli.app import PrecisionOption, SeedOption
+from snips.names import check_count
+from snips.priors.tiled import check_sides
+from snips.running.sampler_settings import sampler_settings
 from snips.samplers import PRESETS
+from snips.streams import checked_seed
 
-SimulateOption = Annotated[bool, typer.Option("--simulate", help="The image is clean: degrade it first.")]
-PriorOption = Annotated[
-    str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
-]
-SamplesOption = Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw of an image.")]
-SamplerOption = Annotated[
-    str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
-]
-CallsOption = Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")]
-PresetOption = Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))]
-LevelsOption = Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")]
-ShapeOption = Annotated[str | None, typer.Option(help="C,H,W of the image, where y leaves it open.")]
-ChunkOption = Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")]
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How samples are drawn, and on what."""
+
+    prior: Annotated[
+        str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
+    ] = None
+    samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw of an image.")] = 8
+    sampler: Annotated[
+        str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
+    ] = "fast"
+    nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100
+    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba"
+    levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None
+    chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None
+    tile: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Denoise in tiles of this side, a multiple of 32; unless given, where memory does not suffice."
+        ),
+    ] = None
+    device: Annotated[
+        str, typer.Option(help="`cpu`, `cuda` or `mps`, which are untested, or `auto`: the fastest there is.")
+    ] = "cpu"
+    precision: PrecisionOption = "float32"
+    seed: SeedOption = 0
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What people choose by name of the sampler's options."""
+        return {"nfe": self.nfe, "preset": self.preset, "levels": self.levels}
+
+    def checked_settings(self) -> dict[str, Any]:
+        """The sampler's options. All numbers are checked here, before a file is read."""
+        settings = sampler_settings(self.sampler, **self.named)
+        check_count("samples", self.samples)
+        check_count("chunk", 1 if self.chunk is None else self.chunk)
+        if self.tile is not None:
+            check_sides(self.tile)
+        checked_seed(self.seed)
+        return settings
