@@ -52,6 +52,7 @@ def test_the_papers_sampler(image, tmp_path):
     arguments = ("--sampler", "langevin", "--levels", "8", "-k", "2", "--out", tmp_path / "out", "--json")
     result = run("restore", image, "-p", "sr2", *arguments)
     assert json.loads(result.stdout)["settings"]["sampler"] == "langevin"
+    assert "warning: 8 levels are too few: noise of about 16 stays in the samples" in result.stderr
 
 
 def test_restore_colours(image, tmp_path):

@@ -11,7 +11,8 @@ from sampler_cases import SHAPE, N, random_gaussian
 from snips import InverseProblem, make_operator
 from snips.operators import Deblurring, Denoising, Dense, Zero, kernels
 from snips.priors import Gaussian, StationaryGaussian
-from snips.samplers import langevin
+from snips.samplers import PRESETS, langevin
+from snips.samplers.annealed_langevin import noise_left
 from snips.schedules import geometric
 from snips.streams import Chain, Streams
 
@@ -54,6 +55,25 @@ def test_synthesis_is_plain_annealed_langevin(prior):
         for _ in range(2):
             x = x + c * sigma**2 * prior.score(x, sigma) + math.sqrt(2 * c) * sigma * streams.normal(x)
     torch.testing.assert_close(ours, x)
+
+
+@pytest.mark.parametrize(("levels", "c", "tau"), [(5, 0.1, 2), (40, 0.1, 2), (8, 0.5, 1)])
+def test_the_noise_that_few_levels_leave_is_known(levels, c, tau):
+    """A prior that knows every pixel, and nothing measured: 20,000 of them have the standard deviation to 3 per cent."""
+    shape, sigmas = (2, 100, 100), geometric(20, 0.01, levels)
+
+    class Known(StationaryGaussian):
+        def denoise(self, x, sigma):
+            return torch.full_like(x, 0.5)
+
+    problem = InverseProblem(Zero(shape), torch.zeros(1, 0), 0.0)
+    samples = langevin(problem, Known.natural(shape), sigmas=sigmas, c=c, tau=tau, samples=1)
+    assert float(samples.std()) == pytest.approx(noise_left(sigmas, c, tau), rel=0.03)
+
+
+def test_the_paper_leaves_hardly_more_than_the_last_level():
+    left = {name: noise_left(**preset.options()) / preset.last for name, preset in PRESETS.items()}
+    assert left == {"celeba": pytest.approx(1.06, abs=0.005), "lsun": pytest.approx(1.10, abs=0.005)}
 
 
 @pytest.mark.parametrize("empty", [lambda: Dense(torch.zeros(3, N), SHAPE), lambda: Zero(SHAPE)])

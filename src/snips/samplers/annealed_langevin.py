@@ -42,6 +42,18 @@ PRESETS = {
 }
 
 
+def noise_left(sigmas: Tensor, c: float, tau: int) -> float:
+    """The standard deviation of what a run with few levels leaves behind: about the last sigma is as it should be.
+
+    That of a coordinate that is not measured, where the denoiser knows its value: x += c (D - x) + sqrt(2 c) sigma z.
+    """
+    variance = 1 / 12  # of U[0, 1], where it starts
+    for sigma in checked_sigmas(sigmas):
+        for _ in range(tau):
+            variance = (1 - c) ** 2 * variance + 2 * c * sigma**2
+    return math.sqrt(variance)
+
+
 def langevin(
     problem: InverseProblem,
     prior: Prior,
