@@ -113,6 +113,7 @@ def test_table1_from_the_command_line(tmp_path):
     assert [row["problem"] for row in record["results"]["rows"]] == [*published.TABLE_1, "cs16"]
     assert record["command"] == "snips experiment table1 --quick --images 1 --prior gaussian --sampler fast"
     assert "25.54" in (tmp_path / "table1" / "result.md").read_text(encoding="utf-8")
+    assert "Its figures mean nothing" in result.stdout
     pooled = invoke("faithfulness", "--out", tmp_path, "--json")
     assert json.loads(pooled.stdout)["results"]["all"]["samples"] == 6 * sampled.QUICK_SAMPLES
 

@@ -19,6 +19,11 @@ from snips.samplers.base import StepInfo
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 
+QUICK_NOTE = """**This was a quick run.** It shows that everything works. Its figures mean nothing: there are few images,
+few samples and far too few steps, with which `langevin` gives noise.
+
+"""
+
 
 def run(name: str, experiment: Experiment, request: Request, progress: Progress, force: bool = False) -> dict[str, Any]:
     """Compute what is missing, then write result.json, result.md and pictures -> what result.json holds."""
@@ -32,7 +37,7 @@ def run(name: str, experiment: Experiment, request: Request, progress: Progress,
     progress("", len(study.parts), len(study.parts), None)
     outcome = study.conclude(measured)
     record = _record(name, request, study, outcome)
-    folder.write(record, experiment.describe(record["results"]), outcome)
+    folder.write(record, (QUICK_NOTE if request.quick else "") + experiment.describe(record["results"]), outcome)
     return record
 
 
