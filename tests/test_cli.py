@@ -173,3 +173,10 @@ def test_not_an_image(tmp_path):
 def test_installed_command():
     done = subprocess.run([sys.executable, "-m", "snips", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == snips.__version__
+
+
+@pytest.mark.parametrize("command", ["train --help", "doctor --json"])
+def test_a_reader_that_has_seen_enough_is_no_mistake(command):
+    """As `snips doctor | head -1`."""
+    done = subprocess.run(f"{sys.executable} -m snips {command} | true", shell=True, capture_output=True, text=True)
+    assert done.stderr == ""

@@ -59,7 +59,7 @@ def test_synthesis_is_plain_annealed_langevin(prior):
 
 @pytest.mark.parametrize(("levels", "c", "tau"), [(5, 0.1, 2), (40, 0.1, 2), (8, 0.5, 1)])
 def test_the_noise_that_few_levels_leave_is_known(levels, c, tau):
-    """A prior that knows every pixel, and nothing measured: 20,000 of them have the standard deviation to 3 per cent."""
+    """A prior that knows every pixel, and nothing measured: 20,000 pixels tell the standard deviation to 3 %."""
     shape, sigmas = (2, 100, 100), geometric(20, 0.01, levels)
 
     class Known(StationaryGaussian):

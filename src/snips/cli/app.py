@@ -46,7 +46,7 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort):
+        except (typer.Exit, typer.Abort, BrokenPipeError):  # of `snips ... | head`, which Typer ends without a word
             raise
         except KeyboardInterrupt as stop:  # else Typer ends without a word
             one_line("stopped")

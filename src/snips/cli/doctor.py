@@ -52,11 +52,12 @@ OPTIONAL = (
     OptionalPart("ray", "snips batch --engine ray", installing("ray")),
     OptionalPart("tensorboard", "snips train --tensorboard", installing("train")),
     OptionalPart("xarray", "Restoration.to_xarray", installing("xarray")),
+    OptionalPart("matplotlib", "the tutorials and some benchmarks", "pip install matplotlib"),
     OptionalPart("pylops", "operators of pylops", installing("pylops")),
     OptionalPart("diffusers", "denoisers of diffusers", installing("diffusers")),
     OptionalPart("deepinv", "operators and denoisers of deepinv", 'see "In deepinv" in docs/bring_your_own.md'),
     OptionalPart(
-        "lpips weights",
+        "lpips",
         "LPIPS in `snips experiment`",
         f"{installing('lpips')}, then snips fetch lpips",
         lambda: "fetched" if perceptual_weights.available() else None,
@@ -87,11 +88,12 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 def _environment() -> dict[str, str]:
+    threads = torch.get_num_threads()
     return {
         "snips": __version__,
         "Python": f"{platform.python_version()}, {sys.executable}",
         "system": platform.platform(),
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",
+        "torch": f"{torch.__version__}, {threads} thread{'s' * (threads > 1)}",
         "devices": ", ".join(_devices()),
         "free memory": f"{available_memory() / 2**30:.1f} GiB",
     }

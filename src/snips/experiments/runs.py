@@ -19,8 +19,8 @@ from snips.samplers.base import StepInfo
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 
-QUICK_NOTE = """**This was a quick run.** It shows that everything works. Its figures mean nothing: there are few images,
-few samples and far too few steps, with which `langevin` gives noise.
+QUICK_NOTE = """**This was a quick run.** It shows that everything works. Its figures mean nothing: there are few
+images, few samples and far too few steps, with which `langevin` gives noise.
 
 """
 
