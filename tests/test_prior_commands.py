@@ -1,4 +1,4 @@
-"""The commands `priors` and `convert`, as a user types them."""
+"""The commands `priors`, `convert` and `train`, as a user types them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from command_line import refused, run
+from command_line import refused, restored, run
 from ncsnv2_cases import KINDS, published_file
+from snips import Restoration
 from snips.cli import app
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.registry import load_prior
@@ -116,10 +117,25 @@ def test_train_then_use_the_weights(tmp_path):
     assert json.loads(result.stdout)["settings"]["prior"] == "weights.safetensors"
 
 
+def test_grey_images_teach_a_bundled_prior_to_restore_grey_ones(weights, tmp_path):
+    """Begun with weights for both, by their name; what comes out takes what it was trained on."""
+    network = UNet(UNetConfig(channels=(1, 3), widths=(8, 8), encoder=(1, 1), decoder=(1, 1)))
+    save_unet(network, weights / "natural.safetensors")
+    (tmp_path / "scans").mkdir()
+    for i in range(3):
+        Image.effect_noise((20, 24), 60).save(tmp_path / "scans" / f"{i}.png")
+    command = ["train", "--data", tmp_path / "scans", "--out", tmp_path / "run", "--init", "natural"]
+    result = run(*command, "--crop", 16, "--batch", 2, "--steps", 1)
+    assert result.exit_code == 0, result.output
+    restored(tmp_path, tmp_path / "scans" / "0.png", "-s", "0.1", "--prior", tmp_path / "run" / "weights.safetensors")
+    assert Restoration.load(tmp_path / "out").samples.shape[2] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--data", "nowhere"], "holds 0 images"),
+        (["--data", "nowhere", "--channels", "2"], "--channels takes 1, 3 or 1,3, not 2"),
         (["--data", "nowhere", "--preset", "fases"], "did you mean faces"),
         (["--data", "nowhere", "--preset", "faces"], "holds 0 images"),
         (["--data", "nowhere", "--batch", "0"], "batch must be a whole number of at least 1, but is 0"),

@@ -13,7 +13,7 @@ from PIL import Image
 from snips import load_prior
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.unet import load_unet
-from snips.training import train, with_network
+from snips.training import train, with_channels, with_network, with_network_of
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops, load_images
 from snips.training.loop import draw_batch, keyed, learning_rate, start
@@ -159,6 +159,21 @@ def test_init_grows_a_network_that_starts_as_the_given_one(settings, tmp_path):
     narrower = replace(settings.network, widths=(8, 8, 8))
     with pytest.raises(ValueError, match="is of another network"):
         start(replace(settings, out=str(tmp_path / "third"), init=str(file), network=narrower), crops)
+
+
+def test_init_of_both_kinds_may_go_on_with_one(settings, tmp_path):
+    """What was learned from grey and colour images together goes on with grey ones; the way back does not exist."""
+    train(settings)
+    file = tmp_path / "run" / "weights.safetensors"
+    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
+    crops, grey = Crops(images, 16), with_channels(with_network_of(settings, str(file)), (1,))
+    model = start(replace(grey, out=str(tmp_path / "grey"), init=str(file)), crops).model
+    x = crops.draw(2, 1, keyed(0, 0))
+    torch.testing.assert_close(model.denoise(x, 0.2), load_unet(file).denoise(x, 0.2))
+    train(replace(grey, out=str(tmp_path / "grey"), init=str(file)))
+    again = replace(settings, out=str(tmp_path / "both"), init=str(tmp_path / "grey" / "weights.safetensors"))
+    with pytest.raises(ValueError, match="is of another network"):
+        start(again, crops)
 
 
 def test_init_carries_the_hours_on(settings, tmp_path):

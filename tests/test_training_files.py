@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import save_ncsnv2
 from snips.priors.unet import UNet, save_unet
-from snips.training import train
+from snips.training import are_grey, train, with_channels
 from snips.training.checkpoint import read_checkpoint, write_checkpoint
 from snips.training.data import celeba64, load_images, split_files
 from snips.training.record import _examples
@@ -151,3 +151,33 @@ def test_celeba_preprocessing_keeps_the_centre():
     array = np.zeros((218, 178, 3), np.uint8)
     array[39:179, 19:159] = 255
     assert (np.asarray(celeba64(Image.fromarray(array))) == 255).all()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_images_of_16_bits_are_not_cut_off(suffix, tmp_path):
+    """PIL turns all but the darkest of 65,536 greys into white."""
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    values = np.linspace(0, 65535, 24 * 24).reshape(24, 24).astype(np.uint16)
+    for i in range(2):
+        Image.fromarray(values).save(folder / f"{i}{suffix}")
+    train_images, _ = load_images([str(folder)], "none", str(tmp_path / "cache"))
+    expected = np.round(values / 65535 * 255)
+    np.testing.assert_allclose(train_images.image(0)[0].numpy(), expected, atol=1)
+
+
+@pytest.mark.parametrize(
+    ("modes", "grey"), [(["L", "L", "I;16"], True), (["L", "1", "LA"], True), (["L", "RGB"], False)]
+)
+def test_grey_images_are_known_by_their_headers(modes, grey, tmp_path):
+    for i, mode in enumerate(modes):
+        picture = Image.fromarray(np.full((8, 8), 999, np.uint16)) if mode == "I;16" else Image.new(mode, (8, 8))
+        picture.save(tmp_path / f"{i}.png")
+    assert are_grey(str(tmp_path)) == grey
+
+
+def test_channels_may_be_chosen(settings):
+    assert with_channels(replace(settings, mix=(1, 3, 3)), (3, 1)).network.channels == (1, 3)
+    assert with_channels(replace(settings, mix=(1, 3, 3)), (1,)).mix == ()
+    with pytest.raises(ValueError, match="takes 1, 3 or 1,3, not 2"):
+        with_channels(settings, (2,))

@@ -14,10 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from snips.cli.app import JsonOption, SeedOption, app, err, out
 from snips.names import unknown_name
+from snips.posing.measured import read_numbers
+from snips.priors.registry import BUNDLED
 
 PRESET_HELP = "A recipe: `faces` or `natural` (data = the folder of the collections), or `custom` (data = one folder)."
 NETWORK_HELP = "`unet`, ours; or the paper's with its own loss and sigmas: `ncsnv2` (64x64), `ncsnv2deeper` (128x128)."
-
+CHANNELS_HELP = "`1` for grey images, `3` for colours, `1,3` for both; unless given, by what the images are."
 PRECISION_HELP = "`float32`; or `bfloat16`, faster on CPUs that have it (weights and averages stay in full)."
 
 
@@ -30,11 +32,12 @@ def train(
     cache: Annotated[Path | None, typer.Option(help="Where decoded images are kept; in the run, unless given.")] = None,
     steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None,
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None,
+    channels: Annotated[str | None, typer.Option(help=CHANNELS_HELP)] = None,
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None,
     init: Annotated[
-        str | None, typer.Option(help="Weights to start from; the network may have more blocks than they.")
+        str | None, typer.Option(help="Weights to start from: a file, or `natural`. A preset may have more blocks.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time between checkpoints.")] = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
@@ -51,25 +54,24 @@ def train(
 
     Example: `snips train --data photos --out run --steps 100000 --cooldown 20000`
     """
-    from snips.training import PRESETS, with_network  # torch.compile and friends take seconds to import
+    from snips.training import are_grey, with_channels  # torch.compile and friends take seconds to import
     from snips.training import train as run_training
 
-    if preset not in PRESETS:
-        raise ValueError(unknown_name("preset", preset, list(PRESETS)))
     if threads is not None:
         torch.set_num_threads(threads)
     given: dict[str, Any] = {"steps": steps, "cooldown": cooldown, "batch": batch, "lr": lr, "crop": crop}
     given |= {
-        "init": init,
+        "init": str(BUNDLED[init].file) if init in BUNDLED else init,
         "minutes": minutes,
         "precision": precision,
         "compile": compiled,
         "tensorboard": tensorboard,
         "seed": seed,
     }
-    settings = PRESETS[preset](str(data), str(run), str(cache or run / "cache"))
-    settings = with_network(settings, network)
-    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    settings = _settings(preset, network, str(data), run, cache, given)
+    chosen = None if channels is None else read_numbers("--channels", channels, None, int)
+    if chosen is not None or preset == "custom":
+        settings = with_channels(settings, chosen or ((1,) if are_grey(str(data)) else (3,)))
     with _progress(as_json) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))
     facts = {"weights": str(run / "weights.safetensors"), "step": state.step, "hours": state.seconds / 3600}
@@ -77,6 +79,18 @@ def train(
         print(json.dumps(facts))
     else:
         out.print(f"{facts['weights']}: {state.step} steps, {facts['hours']:.2f} hours", highlight=False)
+
+
+def _settings(preset: str, network: str, data: str, run: Path, cache: Path | None, given: dict[str, Any]) -> Any:
+    """The recipe with what was given instead; a prior of one's own begins as the network that it is to go on with."""
+    from snips.training import PRESETS, with_network, with_network_of
+
+    if preset not in PRESETS:
+        raise ValueError(unknown_name("preset", preset, list(PRESETS)))
+    settings = with_network(PRESETS[preset](data, str(run), str(cache or run / "cache")), network)
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    custom = preset == "custom" and network == "unet"
+    return with_network_of(settings, settings.init) if custom and settings.init else settings
 
 
 def _progress(quiet: bool) -> Progress:

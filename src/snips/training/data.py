@@ -17,9 +17,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from snips.files import new_file
-from snips.images import luminance
+from snips.images import luminance, to_picture
+from snips.photos.photo import load_photo
 
-SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
+TIFFS = {".tif", ".tiff"}
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", *TIFFS}
+GREY = {"1", "L", "LA", "La"}  # modes of PIL with one channel of at most 8 bits
+BYTES = {*GREY, "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr"}  # others would be cut off at 255 by PIL
 HELD_OUT = 0.05  # share of a folder's last files that is not trained on, where no official split exists
 
 
@@ -175,7 +179,32 @@ def _decode(files: Sequence[Path], prepare: Callable[[Image.Image], Image.Image]
 
 def _read(path: Path, prepare: Callable[[Image.Image], Image.Image]) -> np.ndarray:
     try:
+        if _is_deep(path):
+            return np.asarray(prepare(to_picture(load_photo(path).pixels[0]).convert("RGB")))
         with Image.open(path) as image:
             return np.asarray(prepare(image.convert("RGB")))
-    except (OSError, UnidentifiedImageError) as error:
+    except (OSError, UnidentifiedImageError, ValueError) as error:
         raise ValueError(f"cannot read the image {path} ({error}); remove or replace it") from None
+
+
+def _is_deep(path: Path) -> bool:
+    """Whether it has, or may have, more than 8 bits."""
+    if path.suffix.lower() in TIFFS:
+        return True
+    with Image.open(path) as image:
+        return image.mode not in BYTES
+
+
+def are_grey(folder: str) -> bool:
+    """Whether no image of a folder has colours, as their headers tell."""
+    return all(_is_grey(file) for part in split_files(Path(folder)) for file in part)
+
+
+def _is_grey(path: Path) -> bool:
+    try:
+        if _is_deep(path):
+            return load_photo(path).pixels.shape[1] == 1
+        with Image.open(path) as image:
+            return image.mode in GREY
+    except (OSError, UnidentifiedImageError, ValueError):
+        return True  # it has no colours that would be missed, and is refused when it is read

@@ -25,6 +25,8 @@ from snips.training.optim import OPTIMISERS
 from snips.training.record import Log, make_log, record
 from snips.training.settings import TrainSettings
 
+OF_CHANNELS = ("stem", "head", "wiener")  # parts of a U-Net that exist once for each count of channels
+
 
 @dataclass
 class TrainState:
@@ -117,14 +119,25 @@ def _new_model(settings: TrainSettings, crops: Crops) -> Prior:
 
 
 def _given_model(settings: TrainSettings) -> Prior:
-    """The given weights, in a network that may have more blocks than theirs: new ones start as the identity."""
-    kind = kind_of(settings.network)
+    """The given weights, in a network that may have more blocks than theirs: new ones start as the identity.
+
+    Of weights for grey images and for colours, those that are not wanted are left out.
+    """
+    kind, channels = kind_of(settings.network), settings.network.channels
     given, model = kind.load(str(settings.init)), kind.build(settings.network)
-    weights, own = given.state_dict(), model.state_dict()
-    if any(name not in own or own[name].shape != value.shape for name, value in weights.items()):
+    own = model.state_dict()
+    weights = {name: value for name, value in given.state_dict().items() if _serves(name, channels)}
+    unknown = set(channels) - set(kind.config(given).channels)
+    if unknown or any(name not in own or own[name].shape != value.shape for name, value in weights.items()):
         raise ValueError(f"{settings.init} is of another network ({kind.config(given)}); train it as it is or leave it")
     model.load_state_dict(own | weights)
     return model
+
+
+def _serves(name: str, channels: tuple[int, ...]) -> bool:
+    """Whether a weight is of use for images of these channels; a U-Net has some of its own for each count."""
+    parts = name.split(".")
+    return parts[0] not in OF_CHANNELS or int(parts[1]) in channels
 
 
 def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snips.names import unknown_name
 from snips.priors.ncsnv2_files import ARCHITECTURES
-from snips.priors.unet import UNetConfig
+from snips.priors.unet import UNetConfig, load_unet
 from snips.training.networks import NCSNv2Config
 from snips.training.settings import TrainSettings
 
@@ -37,6 +37,20 @@ PRESETS: dict[str, Callable[[str, str, str], TrainSettings]] = {
     "natural": natural,
     "custom": custom,
 }
+
+
+def with_channels(settings: TrainSettings, channels: tuple[int, ...]) -> TrainSettings:
+    """The same for grey images (1), for colours (3), or for both."""
+    kinds = tuple(sorted(set(channels)))
+    if kinds not in ((1,), (3,), (1, 3)):
+        raise ValueError(f"--channels takes 1, 3 or 1,3, not {','.join(map(str, channels))}")
+    return replace(settings, network=replace(settings.network, channels=kinds), mix=())
+
+
+def with_network_of(settings: TrainSettings, weights: str) -> TrainSettings:
+    """The same for the network of given weights, to go on with them on other images."""
+    return replace(settings, network=load_unet(weights).config)
+
 
 NETWORKS = ("unet", *(network.name for network in ARCHITECTURES))
 
