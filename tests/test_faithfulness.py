@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 import torch
 
-from snips import InverseProblem, as_operator, make_operator
+from snips import InverseProblem, StationaryGaussian, as_operator, make_operator, restore
 from snips.metrics import faithfulness
 from snips.operators import MaskedTransform
 from snips.report.verdicts import failures
@@ -155,3 +155,14 @@ def test_few_neighbours_of_white_noise_may_be_correlated_more():
     assert white.double().mean() > 0.98  # 0.9946 expected; 0.98 is 4 standard errors below
     words = failures(replace(verdict, rho_x=torch.full_like(verdict.rho_x, 0.5)), 0, 0)
     assert "neighbours along x are correlated (rho = 0.50, between -0.19 and 0.19 would pass)" in words
+
+
+@pytest.mark.parametrize(("assumed", "found_out"), [(1.0, False), (1.5, False), (1.9, False), (3.0, True)])
+def test_only_a_very_wrong_kernel_is_found_out(assumed, found_out):
+    """A blur of standard deviation 1.5 that is taken for another, as docs/reading_results.md tells."""
+    shape = (1, 96, 96)
+    prior = StationaryGaussian.natural(shape)
+    blurs = [make_operator("deblur_gauss", shape, std=std, width=19, border="circular") for std in (1.5, assumed)]
+    measured = InverseProblem.simulate(blurs[0], prior.sample(1, seed=0), sigma_0=0.02, seed=1)
+    result = restore(InverseProblem(blurs[1], measured.y, 0.02), prior, samples=2, nfe=30)
+    assert result.faithfulness().faithful.tolist() == [[not found_out]] * 2

@@ -23,6 +23,7 @@ from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
 
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 MOST = 16  # images
 LARGEST_PART = 128  # pixels, of images that are cropped: the figures are averages, which more hardly changes
 
@@ -81,11 +82,9 @@ def _prior(name: str, options: dict[str, Any]) -> Prior:
 def _images(folder: Path | None) -> Tensor:
     if folder is None:
         return example_image()
-    files = (
-        sorted(f for f in folder.iterdir() if f.suffix.lower() in (".png", ".jpg", ".jpeg")) if folder.is_dir() else []
-    )
+    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in SUFFIXES) if folder.is_dir() else []
     if not files:
-        raise ValueError(f"{folder} holds no images (.png, .jpg)")
+        raise ValueError(f"{folder} holds no images ({', '.join(SUFFIXES)})")
     return _batch([load_image(file) for file in files[:MOST]])
 
 
