@@ -108,6 +108,20 @@ def test_verdicts_agree_with_the_library():
     assert "Sample 1 does not" not in table
 
 
+def test_samples_that_fail_the_same_tests_share_a_sentence():
+    truth = torch.full((1, 1, 48, 48), 0.5)
+    problem = InverseProblem.simulate(make_operator("denoise", (1, 48, 48)), truth, 0.1, seed=0)
+    noise = problem.y - truth
+    smooth = (noise + noise.roll(1, -1)) / 2**0.5
+    samples = torch.stack(
+        [truth, problem.y - 2 * noise, problem.y - smooth, problem.y - 3 * noise, problem.y - 4 * noise]
+    )
+    table = views.verdicts(Restoration(problem, samples, {"seconds": 1.0, "prior": "faces"}))
+    assert table.count("<li>") == 2
+    assert "It is the same with samples 4 and 5." in table
+    assert "<li>Sample 3 does not pass all tests: neighbours along x are correlated" in table
+
+
 def test_without_noise_there_is_no_verdict():
     truth = torch.full((1, 1, 16, 16), 0.5)
     problem = InverseProblem(make_operator("denoise", (1, 16, 16)), truth, 0.0)

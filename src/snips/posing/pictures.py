@@ -106,7 +106,7 @@ def _remarks(operator: LinearOperator) -> list[str]:
     if any(operator.surroundings):
         _, height, width = operator.image_shape
         sampled = f"{width} x {height} pixels are sampled and those of the picture shown"
-        return [f"the blur reaches beyond the picture, so {sampled}; --option border=zero or circular says otherwise"]
+        return [f"the blur reaches beyond the picture, so {sampled}; the option border=zero or circular says otherwise"]
     return []
 
 

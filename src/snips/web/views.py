@@ -85,14 +85,30 @@ def verdicts(result: Restoration) -> str:
         return status("Without noise, or with fewer than 20 measurements, faithfulness cannot be tested.")
     header = "".join(f'<th scope="col">{name}</th>' for name in ("Sample", "Faithful", *FIGURES.values()))
     rows = "".join(_verdict_row(found, k) for k in range(len(found.faithful)))
-    failed = [verdict_words(found, k, 0) for k, faithful in enumerate(found.faithful[:, 0].tolist()) if not faithful]
-    reasons = "".join(f"<li>{escape(words)}</li>" for words in failed)
+    reasons = "".join(f"<li>{escape(words)}</li>" for words in _reasons(found))
     return (
         f'<p class="snips-explained">{_explanation(found, found.faithful)}</p>'
         f'<div class="snips-wide"><table class="snips-table" aria-label="Faithfulness of the samples">'
         f"<thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>"
         + (f'<ul class="snips-notes">{reasons}</ul>' if reasons else "")
     )
+
+
+def _reasons(found: Faithfulness) -> list[str]:
+    """Which tests samples fail, in words; one sentence for all that fail the same."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for k in range(len(found.residual_std)):
+        if failed := failed_tests(found, k, 0):
+            alike.setdefault(tuple(failed), []).append(k)
+    return [verdict_words(found, first, 0) + _also(others) for first, *others in alike.values()]
+
+
+def _also(samples: list[int]) -> str:
+    numbers = [str(k + 1) for k in samples]
+    if not numbers:
+        return ""
+    listed = numbers[0] if len(numbers) == 1 else f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+    return f" It is the same with sample{'s' * (len(numbers) > 1)} {listed}."
 
 
 FIGURES = {"std_ratio": "Level / sigma", "p_value": "p (normal)", "rho_x": "rho x", "rho_y": "rho y"}
@@ -112,8 +128,8 @@ def _verdict_row(found: Faithfulness, k: int) -> str:
 def _explanation(found: Faithfulness, faithful: Tensor) -> str:
     limits = [float(limit.max()) for limit in (found.rho_x_limit, found.rho_y_limit) if limit is not None]
     return (
-        f"<strong>{int(faithful.sum())} of {faithful.numel()} samples explain the measurement</strong>: what they "
-        f"leave over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
+        f"<strong>{int(faithful.sum())} of {faithful.numel()} samples explain the measurement.</strong> A sample does "
+        f"if what it leaves over, y - Hx, has the level of the noise, is Gaussian (p &gt; {P_THRESHOLD:g}) and white "
         f"(correlation of neighbours below {max(limits, default=RHO_THRESHOLD):.2g})."
     )
 
