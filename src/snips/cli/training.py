@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from snips.cli.app import JsonOption, SeedOption, app, err, out
+from snips.cli.grouped import grouped
 from snips.names import unknown_name
 from snips.posing.measured import read_numbers
 from snips.priors.registry import BUNDLED
+
+if TYPE_CHECKING:
+    from snips.training import TrainSettings
 
 PRESET_HELP = "A recipe: `faces` or `natural` (data = the folder of the collections), or `custom` (data = one folder)."
 NETWORK_HELP = "`unet`, ours; or the paper's with its own loss and sigmas: `ncsnv2` (64x64), `ncsnv2deeper` (128x128)."
@@ -23,28 +27,41 @@ CHANNELS_HELP = "`1` for grey images, `3` for colours, `1,3` for both; unless gi
 PRECISION_HELP = "`float32`; or `bfloat16`, faster on CPUs that have it (weights and averages stay in full)."
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What may be chosen instead of the recipe's own: the names are those of `TrainSettings`."""
+
+    steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None
+    cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None
+    batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None
+    crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None
+    init: Annotated[
+        str | None, typer.Option(help="Weights to start from: a file, or `natural`. A preset may have more blocks.")
+    ] = None
+    minutes: Annotated[float | None, typer.Option(help="Time between checkpoints.")] = None
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None
+    compile: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.")] = None
+    tensorboard: Annotated[bool | None, typer.Option(help="Also log for TensorBoard (extra `train`).")] = None
+    seed: SeedOption = 0
+
+    def given(self) -> dict[str, Any]:
+        chosen = {name: value for name, value in asdict(self).items() if value is not None}
+        return chosen | ({"init": str(BUNDLED[self.init].file)} if self.init in BUNDLED else {})
+
+
 @app.command()
+@grouped
 def train(
     data: Annotated[Path, typer.Option(help="The training images.")],
     run: Annotated[Path, typer.Option("--out", help="The folder of the run; given again, training goes on.")],
     preset: Annotated[str, typer.Option(help=PRESET_HELP)] = "custom",
     network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "unet",
-    cache: Annotated[Path | None, typer.Option(help="Where decoded images are kept; in the run, unless given.")] = None,
-    steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None,
-    cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None,
     channels: Annotated[str | None, typer.Option(help=CHANNELS_HELP)] = None,
-    batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None,
-    init: Annotated[
-        str | None, typer.Option(help="Weights to start from: a file, or `natural`. A preset may have more blocks.")
-    ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Time between checkpoints.")] = None,
-    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
-    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.")] = None,
-    tensorboard: Annotated[bool | None, typer.Option(help="Also log for TensorBoard (extra `train`).")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where decoded images are kept; in the run, unless given.")] = None,
+    *,
+    options: TrainingOptions,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
-    seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Train a prior of your own on a folder of images. Stopped or killed, the same command goes on where it was.
@@ -52,26 +69,18 @@ def train(
     The run's folder holds `weights.safetensors` (use it with `snips restore --prior`), `log.jsonl` with the held-out
     PSNR, and a picture of denoised examples. Several processes: `torchrun --nproc-per-node 2 -m snips train ...`.
 
-    Example: `snips train --data photos --out run --steps 100000 --cooldown 20000`
+    Examples:
+
+    `snips train --data photos --out run --steps 100000 --cooldown 20000`
+
+    `snips train --data scans --out run --init natural`
     """
-    from snips.training import are_grey, with_channels  # torch.compile and friends take seconds to import
-    from snips.training import train as run_training
+    from snips.training import train as run_training  # torch.compile and friends take seconds to import
 
     if threads is not None:
         torch.set_num_threads(threads)
-    given: dict[str, Any] = {"steps": steps, "cooldown": cooldown, "batch": batch, "lr": lr, "crop": crop}
-    given |= {
-        "init": str(BUNDLED[init].file) if init in BUNDLED else init,
-        "minutes": minutes,
-        "precision": precision,
-        "compile": compiled,
-        "tensorboard": tensorboard,
-        "seed": seed,
-    }
-    settings = _settings(preset, network, str(data), run, cache, given)
-    chosen = None if channels is None else read_numbers("--channels", channels, None, int)
-    if chosen is not None or preset == "custom":
-        settings = with_channels(settings, chosen or ((1,) if are_grey(str(data)) else (3,)))
+    settings = _settings(preset, network, str(data), run, cache, options.given())
+    settings = _with_channels(settings, preset, channels, str(data))
     with _progress(as_json) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))
     facts = {"weights": str(run / "weights.safetensors"), "step": state.step, "hours": state.seconds / 3600}
@@ -81,16 +90,27 @@ def train(
         out.print(f"{facts['weights']}: {state.step} steps, {facts['hours']:.2f} hours", highlight=False)
 
 
-def _settings(preset: str, network: str, data: str, run: Path, cache: Path | None, given: dict[str, Any]) -> Any:
+def _settings(
+    preset: str, network: str, data: str, run: Path, cache: Path | None, given: dict[str, Any]
+) -> TrainSettings:
     """The recipe with what was given instead; a prior of one's own begins as the network that it is to go on with."""
     from snips.training import PRESETS, with_network, with_network_of
 
     if preset not in PRESETS:
         raise ValueError(unknown_name("preset", preset, list(PRESETS)))
     settings = with_network(PRESETS[preset](data, str(run), str(cache or run / "cache")), network)
-    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    settings = replace(settings, **given)
     custom = preset == "custom" and network == "unet"
     return with_network_of(settings, settings.init) if custom and settings.init else settings
+
+
+def _with_channels(settings: TrainSettings, preset: str, channels: str | None, data: str) -> TrainSettings:
+    """For grey images or for colours, as said; what the images are decides only where no recipe does."""
+    from snips.training import are_grey, with_channels
+
+    if channels is not None:
+        return with_channels(settings, read_numbers("--channels", channels, None, int))
+    return with_channels(settings, (1,) if are_grey(data) else (3,)) if preset == "custom" else settings
 
 
 def _progress(quiet: bool) -> Progress:
