@@ -30,7 +30,7 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, check_options
+from snips.samplers.base import OnStep, Stored, check_options
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -171,28 +171,10 @@ def restore(
     task, denoiser = posed.problem, given_prior(prior, posed.problem, photo)
     sampler = sampler_for(sampler, task)
     check_options(sampler, SAMPLERS[sampler], sampler_options)
-    started = time.perf_counter()
     described = storage.plain({"sampler": sampler, "sampler_options": sampler_options, "seed": seed})
-    resume, keep = None, None
-    if checkpoint is not None:
-        fingerprint = run_fingerprint(task, denoiser, samples, described)
-        facts = {**run_facts(task, denoiser, samples, described), "tile": tile_side(denoiser)}
-        resume, keep = checkpoint.load(fingerprint, facts), partial(checkpoint.save, fingerprint, facts=facts)
-        described["fingerprint"] = fingerprint
+    resume, keep = _resumed(checkpoint, task, denoiser, samples, described)
     finished = FinishedChains(samples, len(task), sampler_options.get("chunk"), on_step, resume, keep)
-
-    def result(drawn: Tensor, **more: Any) -> Restoration:
-        settings = {
-            **described,
-            "prior": denoiser.name or type(denoiser).__name__,
-            "seconds": round(time.perf_counter() - started + (checkpoint.spent if checkpoint else 0), 3),
-            "threads": torch.get_num_threads(),
-            **({"notes": list(posed.notes)} if posed.notes else {}),
-            **({"noise": str(posed.noise)} if posed.noise else {}),
-            **more,
-        }
-        return Restoration(task, drawn, storage.plain(settings), posed.alpha)
-
+    result = partial(_result, posed, denoiser, described, time.perf_counter(), checkpoint)
     try:
         return result(
             SAMPLERS[sampler](
@@ -202,6 +184,39 @@ def restore(
     except KeyboardInterrupt as stop:
         kept = finished.samples()
         raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
+
+
+def _resumed(
+    checkpoint: Checkpoint | None, task: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]
+) -> tuple[Stored | None, Callable[[Callable[[], Stored]], None] | None]:
+    """Where an earlier run stopped, and what keeps the state of this one; `described` gets its fingerprint."""
+    if checkpoint is None:
+        return None, None
+    facts = {**run_facts(task, prior, samples, described), "tile": tile_side(prior)}
+    described["fingerprint"] = fingerprint = run_fingerprint(task, prior, samples, described)
+    return checkpoint.load(fingerprint, facts), partial(checkpoint.save, fingerprint, facts=facts)
+
+
+def _result(
+    posed: PhotoProblem,
+    prior: Prior,
+    described: dict[str, Any],
+    started: float,
+    checkpoint: Checkpoint | None,
+    drawn: Tensor,
+    **more: Any,
+) -> Restoration:
+    """The samples with all that is to be remembered of how they were drawn."""
+    settings = {
+        **described,
+        "prior": prior.name or type(prior).__name__,
+        "seconds": round(time.perf_counter() - started + (checkpoint.spent if checkpoint else 0), 3),
+        "threads": torch.get_num_threads(),
+        **({"notes": list(posed.notes)} if posed.notes else {}),
+        **({"noise": str(posed.noise)} if posed.noise else {}),
+        **more,
+    }
+    return Restoration(posed.problem, drawn, storage.plain(settings), posed.alpha)
 
 
 def sampler_for(name: str, problem: InverseProblem) -> str:
