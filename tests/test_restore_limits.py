@@ -19,6 +19,7 @@ from command_line import QUICK, refused, restored, run
 from photo_files import random_pixels, saved_photo
 from snips import Restoration, restoration
 from snips.results import storage
+from snips.running import costs
 
 
 @pytest.fixture
@@ -163,3 +164,18 @@ def test_a_full_disk_does_not_lose_the_samples(photo, tmp_path, monkeypatch):
     rescued = re.search("the result is in (.*) instead", line)[1]
     assert len(Restoration.load(rescued).samples) == 2
     assert list((tmp_path / "full").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 second"),
+        (1.4, "1 second"),
+        (40, "40 seconds"),
+        (95, "2 minutes"),
+        (5399, "90 minutes"),
+        (9000, "2.5 hours"),
+    ],
+)
+def test_durations_are_words(seconds, words):
+    assert costs.duration(seconds) == words

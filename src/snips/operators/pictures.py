@@ -1,4 +1,4 @@
-"""Which measurements are pictures."""
+"""Which measurements are pictures, and which part of an image they show."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from snips.operators import LinearOperator
 from snips.photos.photo import ValueRange, as_photo, checked_range
 from snips.posing.grey import as_grey
-from snips.posing.numbers import as_measurement, measured
+from snips.posing.numbers import as_measurement, problem_of
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
@@ -44,7 +44,7 @@ def _posed(
 ) -> PhotoProblem:
     """Numbers that are the operator's measurement as they are; everything else is a photo."""
     if isinstance(operator, LinearOperator) and values is None and (y := as_measurement(value, operator)) is not None:
-        return measured(operator, y, level)
+        return problem_of(operator, y, level)
     photo = as_photo(value, values)
     return pose(as_grey(photo, operator, {}) if grey else photo, operator, level, {})
 

@@ -48,10 +48,10 @@ def pose_numbers(
             f"an array of {values.dtype} and shape {values.shape} is not a measurement of {problem} of images "
             f"{image_shape}: that has the shape {operator.measurement_shape}"
         )
-    return measured(operator, y, sigma_0)
+    return problem_of(operator, y, sigma_0)
 
 
-def measured(operator: LinearOperator, y: Tensor, sigma_0: float | str) -> PhotoProblem:
+def problem_of(operator: LinearOperator, y: Tensor, sigma_0: float | str) -> PhotoProblem:
     """The problem of a measurement (B, *measurement_shape); its noise is estimated where sigma_0 is "auto"."""
     noise = estimate_noise(operator, y) if sigma_0 == AUTO else None
     return PhotoProblem(InverseProblem(operator, y, noise.sigma_0 if noise else float(sigma_0)), noise=noise)

@@ -176,14 +176,14 @@ def _prepared(photo: Photo, problem: str) -> Photo:
     return PREPARED[problem](photo)
 
 
-def _as_grey(photo: Photo) -> Photo:
+def _grey_to_colorize(photo: Photo) -> Photo:
     grey = grey_if_equal(photo.pixels, photo.step)
     if grey is None:
         raise ValueError("colorize starts from a grey picture, but this one has colours: take another problem")
     return Photo(grey, photo.alpha, photo.step, photo.lossy, (*photo.notes, "its three channels are equal: grey"))
 
 
-PREPARED: dict[str, Callable[[Photo], Photo]] = {"colorize": _as_grey}
+PREPARED: dict[str, Callable[[Photo], Photo]] = {"colorize": _grey_to_colorize}
 
 
 def as_y(pixels: Tensor, operator: LinearOperator, name: str) -> Tensor:

@@ -45,11 +45,12 @@ class Cost:
 
 
 def duration(seconds: float) -> str:
-    """For people: 40 seconds, 5 minutes, 2.5 hours."""
-    for limit, unit, name in ((90, 1, "seconds"), (5400, 60, "minutes"), (math.inf, 3600, "hours")):
-        if seconds < limit:
-            return f"{max(1, round(seconds / unit))} {name}" if unit < 3600 else f"{seconds / unit:.1f} {name}"
-    raise AssertionError("unreachable")
+    """For people: 1 second, 40 seconds, 5 minutes, 2.5 hours."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} hours"
+    unit, name = (1, "second") if seconds < 90 else (60, "minute")
+    count = max(1, round(seconds / unit))
+    return f"{count} {name}{'s' * (count > 1)}"
 
 
 def fitting_pixels() -> int:
