@@ -79,7 +79,9 @@ def test_kernel_file(image, tmp_path):
 
 
 def test_problems():
-    assert "deblur_uniform" in run("problems").output
+    listed = run("problems").output
+    assert "deblur_uniform" in listed
+    assert "--option width=7" in listed  # how to give what the table names
     assert set(json.loads(run("problems", "--json").stdout)) == set(snips.PROBLEMS)
 
 

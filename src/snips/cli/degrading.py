@@ -76,3 +76,4 @@ def problems(as_json: JsonOption = False) -> None:
     for name, entry in all_problems().items():
         table.add_row(name, entry.summary, entry.options, entry.origin)
     out.print(table)
+    say("Give options as --option width=7. A blurred photo has border='open', unless you give another.")
