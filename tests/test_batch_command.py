@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from batch_cases import pictures
+from batch_cases import command, pictures
 from snips import Restoration
 from snips.batch.runs import Standing
 from snips.cli import app
@@ -21,11 +21,6 @@ from snips.running import costs
 @pytest.fixture
 def source(tmp_path):
     return pictures(tmp_path / "in")
-
-
-def command(source, *more):
-    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
-    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
 
 
 def test_the_chunk_is_chosen_once(source, tmp_path, monkeypatch):
