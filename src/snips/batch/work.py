@@ -138,14 +138,38 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
     torch.set_num_threads(settings.threads)
     try:
         result, checkpoint, warning = _restored(folder, settings, item)
-    except (ValueError, RuntimeError, MemoryError) as error:
-        folder.note_failure(item, f"{' '.join(str(error).split()) or type(error).__name__}")
-        return Outcome(item.key, time.perf_counter() - started, str(error))
-    result.save(folder.place(item))
+    except OSError:
+        raise
+    except Exception as error:  # whatever it is, ten thousand others shall not wait for it
+        told = _told(error)
+        folder.note_failure(item, told)
+        return Outcome(item.key, time.perf_counter() - started, told)
+    warning = _saved(result, folder, item) or warning
     checkpoint.remove()
     folder.forget_state(item)
     folder.forget_failure(item)
     return Outcome(item.key, time.perf_counter() - started, warning=warning)
+
+
+def _told(error: Exception) -> str:
+    """In one line; what nobody foresaw with its type, as its words alone may say little."""
+    words = " ".join(str(error).split())
+    return words if words and isinstance(error, ValueError | RuntimeError) else f"{type(error).__name__}: {words}"
+
+
+def _saved(result: Restoration, folder: RunFolder, item: Item) -> str | None:
+    """Write the result -> what went wrong with its pictures, which can be drawn again."""
+    if folder.is_finished(item):  # by another worker, which was thought to be dead
+        return None
+    try:
+        result.save(folder.place(item))
+    except OSError:
+        raise
+    except Exception as error:
+        if not folder.is_finished(item):
+            raise
+        return f"{item.key}: its samples are safe, but its pictures could not be drawn ({_told(error)})"
+    return None
 
 
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
