@@ -146,7 +146,8 @@ def test_operators_and_priors_are_made_once():
 
 
 def test_names_of_folders():
-    names = [Item(key, {}).name for key in ("a.png", "b/a.png", "b_a.png", "../x", "é" * 300, "", ".hidden")]
+    keys = ("a.png", "b/a.png", "b_a.png", "../x", "é" * 300, "日本", "-" * 90, "", ".hidden")
+    names = [Item(key, {}).name for key in keys]
     assert names[0] == "a.png"
     assert len(set(names)) == len(names)
-    assert all(len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
+    assert all(len(name) <= 100 and "/" not in name and name[0] not in ".-" for name in names)
