@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+import zarr
 from PIL import Image
 
 from batch_cases import run
@@ -67,6 +68,15 @@ def test_other_arrays_in_a_file_are_not_looked_for(tmp_path, monkeypatch):
     item = read_items(stack(tmp_path, np.zeros((2, 8, 8))), NOISY, tmp_path / "out")[0]
     monkeypatch.setattr(h5py.Group, "visititems", lambda *_: pytest.fail("all arrays are listed"))
     assert stacks.read(tmp_path / "stack.h5", item.row["dataset"], 1).shape == (8, 8)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff{}"])
+def test_a_damaged_stack_is_named(damage, tmp_path):
+    """What the library says is of some file in it, and names none."""
+    zarr.create_array(str(tmp_path / "stack.zarr"), data=np.zeros((2, 8, 8)))
+    (tmp_path / "stack.zarr" / "zarr.json").write_bytes(damage)
+    with pytest.raises(ValueError, match="stack.zarr cannot be read: "):
+        read_items(tmp_path / "stack.zarr", NOISY, tmp_path / "out")
 
 
 def table(tmp_path, text):

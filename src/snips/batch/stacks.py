@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +60,13 @@ def _is_hdf5(path: Path) -> bool:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """The file, or the one array of a Zarr folder; one that is damaged, or not there, is bad input."""
+    library = optional("h5py", "an HDF5 file") if _is_hdf5(path) else optional("zarr", "a Zarr array")
     try:
-        if _is_hdf5(path):
-            with optional("h5py", "an HDF5 file").File(path, "r") as file:
-                yield file
-        else:
-            yield optional("zarr", "a Zarr array").open(str(path), mode="r")
-    except (OSError, KeyError, TypeError, RuntimeError) as error:
+        with library.File(path, "r") if _is_hdf5(path) else nullcontext(library.open(str(path), mode="r")) as file:
+            yield file
+    except Exception as error:  # damaged files fail in many ways
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
