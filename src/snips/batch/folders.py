@@ -13,6 +13,7 @@ from typing import Any
 
 from snips.batch.items import Item
 from snips.files import check_settings, read_json, write_json
+from snips.names import printable
 from snips.results.checkpoints import SECONDS, Checkpoint
 from snips.results.storage import plain, versions
 
@@ -161,7 +162,7 @@ class RunFolder:
         _remove(self.path / "states" / item.name)
 
     def note_failure(self, item: Item, error: str) -> None:
-        write_json(self._failure(item), {"key": item.key, "error": error})
+        write_json(self._failure(item), {"key": item.key, "error": printable(error)})
 
     def failure(self, item: Item) -> str | None:
         file = self._failure(item)

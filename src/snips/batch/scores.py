@@ -106,5 +106,5 @@ def write_table(scores: Scores, path: Path) -> None:
         "bools": arrow.list_(arrow.bool_()),
     }
     schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    with new_file(path) as work:
-        parquet.write_table(arrow.Table.from_pylist(scores.rows, schema=schema), work)
+    with new_file(path) as work, work.open("wb") as file:  # as a path it would have to be Unicode
+        parquet.write_table(arrow.Table.from_pylist(scores.rows, schema=schema), file)
