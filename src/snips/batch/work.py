@@ -19,7 +19,7 @@ from snips.buffers import contents
 from snips.operators import LinearOperator
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.priors.choice import GAUSSIAN, choose_prior, prior_for, takes_grey
+from snips.priors.choice import GAUSSIAN, choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
@@ -180,8 +180,8 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
     damage = checkpoint.drop_damaged()
-    prior = workshop().prior(settings.prior, shape, settings.prior_weights)
-    prior = with_precision(prior, settings.precision)
+    network = workshop().prior(settings.prior, shape, settings.prior_weights)
+    prior = with_precision(network, settings.precision)
     tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
     result = restore_on(
         torch.device(settings.device),
@@ -195,6 +195,7 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     )
     origin: dict[str, Any] = {"item": {"key": item.key, "digest": digest, "options": item.options_digest()}}
     origin |= {"tiles": tiles.record()} if tiles else {}
+    origin |= {"prior_doubt": doubt} if (doubt := misfit(network, shape)) else {}
     warning = f"{item.key}: its state could not be read, so it was begun anew ({damage})" if damage else None
     return _with_origin(result, posed, origin), checkpoint, warning
 
