@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from PIL import Image
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
 from batch_kills import nothing_left
@@ -18,6 +19,7 @@ from snips.batch.work import weights_digests
 from snips.files import read_json, write_json
 from snips.priors.unet import UNet, UNetConfig, save_unet
 from snips.results import storage
+from snips.running import costs
 
 
 @pytest.fixture
@@ -169,6 +171,16 @@ def test_whatever_an_item_raises_ends_it_only(tmp_path, monkeypatch):
 
     monkeypatch.setattr(work, "_restored", unforeseen)
     assert [row["error"] for row in run(source, tmp_path / "out")] == [None, "KeyError: 'colour'", None]
+
+
+def test_an_item_that_does_not_fit_into_memory_ends_it_only(tmp_path, monkeypatch):
+    """The system would kill the run, and each one that goes on at the same item."""
+    source = pictures(tmp_path / "in")
+    Image.new("RGB", (64, 64)).save(source / "huge.png")
+    monkeypatch.setattr(costs, "available_memory", lambda: 2**18)
+    huge, *others = run(source, tmp_path / "out")
+    assert "3 samples need" in huge["error"]
+    assert [row["error"] for row in others] == [None, None, None]
 
 
 def test_names_of_arguments_are_no_options(tmp_path):

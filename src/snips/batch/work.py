@@ -175,6 +175,7 @@ def _saved(result: Restoration, folder: RunFolder, item: Item) -> str | None:
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     digest, seed = item.digest(), item.seed(settings.seed)
     posed = posed_item(item, seed, workshop().operator, workshop().takes_grey(settings.prior))
+    costs.check_results(posed.problem, settings.samples)  # the system would end the run, and the next at the same item
     shape = posed.problem.operator.image_shape
     options = sampler_settings(settings.sampler, **settings.sampler_options)
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
