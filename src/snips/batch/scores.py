@@ -42,9 +42,7 @@ class Scores:
     """The rows of the table, in the order of the items."""
 
     rows: list[dict[str, Any]]
-    warnings: list[
-        str
-    ]  # of results that do not fit their sources any more, of guessed noise, of priors that do not fit
+    warnings: list[str]  # results whose sources changed, guessed noise, priors that do not fit
 
     @classmethod
     def of(cls, folder: RunFolder, items: Sequence[Item], warnings: list[str]) -> Scores:
