@@ -6,6 +6,7 @@ exact ones, divided by the mean distance of two exact sets: 1.0 is perfect.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ def patches(seed: int) -> Tensor:
 
 
 def fit_mixture(x: Tensor, components: int, seed: int, steps: int = 30, floor: float = 1e-4) -> GaussianMixture:
-    """Expectation maximisation for a mixture of Gaussians; `floor` is added to all variances."""
+    """Expectation maximisation for a mixture of Gaussians of square images; `floor` is added to all variances."""
     n, d = x.shape
     start = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:components]
     weights, means = torch.full((components,), 1 / components, dtype=x.dtype), x[start]
@@ -54,7 +55,7 @@ def fit_mixture(x: Tensor, components: int, seed: int, steps: int = 30, floor: f
         moved = x - means[:, None]
         covariances = (share[..., None] * moved).mT @ moved / total[:, None, None] + ridge
     kept = weights * n > 3
-    return GaussianMixture(weights[kept], means[kept], covariances[kept], (1, SIZE, SIZE))
+    return GaussianMixture(weights[kept], means[kept], covariances[kept], (1, math.isqrt(d), math.isqrt(d)))
 
 
 @dataclass

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -53,9 +54,13 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
     Console(width=120).print(table)
 
 
+PLACES = ("--data", "--cache")  # options whose folders are this machine's own
+
+
 def command() -> str:
-    """The one that runs."""
-    return " ".join(["python", *sys.argv])
+    """The one that runs, with FOLDER for places on this machine."""
+    words = pairwise(["", "python", *sys.argv])
+    return " ".join("FOLDER" if before in PLACES else word for before, word in words)
 
 
 def store(name: str, results: object) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors.torch import load_file
+from typer.testing import CliRunner, Result
 
 from snips.batch import Item, RunFolder, RunSettings, read_items, run_batch
+from snips.cli import app
 
 SETTINGS = RunSettings(
     seed=3, samples=3, sampler="fast", sampler_options={"nfe": 12, "preset": "celeba", "levels": None},
@@ -46,3 +48,9 @@ def assert_same_bits(one: Path, other: Path) -> None:
     assert a
     differing = [name for name in a if not torch.equal(a[name], b[name])]
     assert {name: float((a[name].double() - b[name].double()).abs().max()) for name in differing} == {}
+
+
+def command(source: Path, *more: object) -> Result:
+    """`snips batch` as it is typed, into a folder beside the source."""
+    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
+    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])

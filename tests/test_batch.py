@@ -116,6 +116,16 @@ def test_other_weights_of_the_same_prior_are_refused(source, tmp_path):
     assert not scores.failed, scores.failed
 
 
+def test_a_prior_that_does_not_fit_is_told_once(source, tmp_path):
+    weights, folder = tmp_path / "own.safetensors", RunFolder(tmp_path / "out")
+    save_unet(UNet(UNetConfig(channels=(3,), size=(64, 64), widths=(8,), encoder=(1,), decoder=(1,))), weights)
+    settings = replace(SETTINGS, prior=str(weights), prior_weights=weights_digests(str(weights)))
+    scores = run_batch(items_of(source, folder.path), folder, settings)
+    (told,) = scores.warnings
+    assert "the prior does not fit 3 of 3 items (picture_0.png: the prior own.safetensors was made for" in told
+    assert all("64 x 64" in row["prior_doubt"] for row in scores.rows)
+
+
 @pytest.mark.parametrize("change", [{"seed": 4}, {"chunk": 1}, {"threads": 2}, {"samples": 2}])
 def test_a_run_goes_on_with_its_own_settings_only(change, source, tmp_path):
     run(source, tmp_path / "out")
@@ -146,7 +156,8 @@ def test_operators_and_priors_are_made_once():
 
 
 def test_names_of_folders():
-    names = [Item(key, {}).name for key in ("a.png", "b/a.png", "b_a.png", "../x", "é" * 300, "", ".hidden")]
+    keys = ("a.png", "b/a.png", "b_a.png", "../x", "é" * 300, "日本", "-" * 90, "", ".hidden")
+    names = [Item(key, {}).name for key in keys]
     assert names[0] == "a.png"
     assert len(set(names)) == len(names)
-    assert all(len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
+    assert all(len(name) <= 100 and "/" not in name and name[0] not in ".-" for name in names)

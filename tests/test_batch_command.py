@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -10,7 +12,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from batch_cases import pictures
+from batch_cases import command, pictures
 from snips import Restoration
 from snips.batch.runs import Standing
 from snips.cli import app
@@ -21,11 +23,6 @@ from snips.running import costs
 @pytest.fixture
 def source(tmp_path):
     return pictures(tmp_path / "in")
-
-
-def command(source, *more):
-    arguments = ["batch", source, "--out", source.parent / "out", "-p", "sr2", "-s", "0.1", "-k", "2", "--nfe", "12"]
-    return CliRunner().invoke(app, [str(part) for part in (*arguments, "--prior", "gaussian", *more)])
 
 
 def test_the_chunk_is_chosen_once(source, tmp_path, monkeypatch):
@@ -135,6 +132,22 @@ def test_a_given_noise_is_no_estimate(source, tmp_path):
     assert command(source).exit_code == 0
     table = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet")
     assert table["noise"].null_count == table["noise_doubt"].null_count == 3
+
+
+def test_folders_whose_names_are_no_unicode(tmp_path):
+    """Linux lets a name be any bytes: the night's work has its table and its page all the same."""
+    home = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    try:
+        source = pictures(home / "in", 1)
+    except OSError:
+        pytest.skip("this system takes only Unicode")
+    (source / "bad.png").write_bytes(b"nothing")
+    told = command(source)
+    assert told.exit_code == 1, told.output
+    assert (home / "out" / "summary.html").is_file()
+    with (home / "out" / "scores.parquet").open("rb") as file:  # of paths Arrow takes only Unicode
+        errors = pyarrow.parquet.read_table(file)["error"].to_pylist()
+    assert r"caf\udce9/in/bad.png cannot be read" in errors[0]
 
 
 def test_grey_pictures_with_three_channels_are_grey_as_in_restore(source, tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pyarrow as pa
@@ -12,7 +15,8 @@ import zarr
 
 from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run, tensors
 from snips import Restoration
-from snips.batch import RunFolder, read_items, run_batch
+from snips.batch import Item, RunFolder, read_items, run_batch
+from snips.batch.items import checked_items
 
 
 @pytest.fixture
@@ -68,12 +72,20 @@ def test_masks_options_and_truth_by_row(source, tmp_path):
         ("file,sigma,sigma\na.png,0.1,0.2", "several columns 'sigma'"),
         ("file,sigma\na.png,0.1\n\n,0.1", "list.csv, line 4 names no file"),
         ("file\na.png\nb\0.png", "line 3: file cannot be|line contains NUL"),  # NUL is an error of csv before 3.11
+        ("file;sigma\na.png;0,1", "has ';' between its columns: save it with commas"),
+        ("file\tsigma\na.png\t0.1", r"has '\\t' between its columns"),
         ("file,factor\na.png,2.5", "line 2: factor cannot be '2.5': it takes a whole number"),
     ],
 )
 def test_bad_manifests(text, message, tmp_path):
     (tmp_path / "list.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
+        read_items(tmp_path / "list.csv", {}, tmp_path / "out")
+
+
+def test_a_manifest_that_is_not_utf8(tmp_path):
+    (tmp_path / "list.csv").write_bytes("file\ncafé.png".encode("latin-1"))
+    with pytest.raises(ValueError, match="list.csv cannot be read as CSV .*: save it as UTF-8"):
         read_items(tmp_path / "list.csv", {}, tmp_path / "out")
 
 
@@ -144,3 +156,40 @@ def test_stacks_are_pictures_or_measurements(kind, tmp_path):
 def test_results_in_the_source_are_no_items(source):
     run(source, source / "out")
     assert len(items_of(source, source / "out")) == 3
+
+
+def test_results_of_other_commands_are_no_items(source, tmp_path):
+    """An older batch in the source, and what `snips restore` writes beside its photo."""
+    run(source, source / "older")
+    (source / "older" / "items" / "picture_0.png").rename(source / "restored")
+    assert [item.key for item in items_of(source, tmp_path / "out")] == [f"picture_{i}.png" for i in range(3)]
+
+
+def test_a_link_to_nothing_is_an_item_that_fails(source, tmp_path):
+    """It was meant to be restored; without a word it would be missed among ten thousand."""
+    (source / "lost.png").symlink_to(tmp_path / "elsewhere.png")
+    (source / "again").symlink_to(source)
+    lost, *others = run(source, tmp_path / "out")
+    assert "lost.png cannot be read: No such file" in lost["error"]
+    assert [row["error"] for row in others] == [None, None, None]
+
+
+def test_a_folder_that_must_not_be_read_is_told(source, tmp_path, monkeypatch):
+    """Its measurements would be missed without a word."""
+    (source / "secret").mkdir()
+    iterdir = Path.iterdir
+
+    def refused(path):
+        if path.name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(OSError, match=r"Permission denied: .*secret"):
+        items_of(source, tmp_path / "out")
+
+
+def test_names_that_no_table_can_hold_are_refused(tmp_path):
+    """Linux lets a name be any bytes."""
+    with pytest.raises(ValueError, match=r"the name 'caf\\udce9.png' is not UTF-8: rename it"):
+        checked_items([Item("caf\udce9.png", {})], tmp_path)

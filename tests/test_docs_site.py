@@ -113,6 +113,7 @@ def measurements():
         ("fast_sampler.md", "Distance to exact posteriors"),
         ("fast_sampler.md", "Standard deviations by frequency"),
         ("fast_sampler.md", "Calibration"),
+        ("fast_sampler.md", "PSNR with an exact prior of faces"),
         ("peers.md", "Other samplers"),
     ],
 )

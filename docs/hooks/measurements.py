@@ -18,6 +18,7 @@ from stored_tables import (
     calibration,
     denoising,
     exactness_tables,
+    face_mixture,
     facts,
     noise,
     operators,
@@ -100,6 +101,13 @@ MEASUREMENTS = [
         "python benchmarks/exactness.py --calibration",
         "The share of truths inside 90 % intervals; in brackets whether ranks are uniform.",
         calibration,
+    ),
+    Measurement(
+        "PSNR with an exact prior of faces",
+        BENCHMARKS / "face_mixture.json",
+        "python benchmarks/face_mixture.py --data FOLDER",
+        "Grey faces of 32 x 32 from a Gaussian mixture: samples of the exact posterior and of the fast sampler.",
+        face_mixture,
     ),
     Measurement("Other samplers", BENCHMARKS / "peers.json", "python benchmarks/peers.py", PEERS, peers_tables),
     Measurement(

@@ -60,6 +60,16 @@ def stationary(record: dict[str, Any]) -> str:
     return table(["problem", *BANDS, "worst", "mean error"], rows)
 
 
+def face_mixture(record: dict[str, Any]) -> str:
+    """PSNR of samples and of their mean, and what exact samples would have more or less."""
+    rows = []
+    for row in record["results"]:
+        beside = [f"{row[f'{key}_difference']:+.2f} ± {row[f'{key}_error']:.2f}" for key in ("samples", "mean")]
+        beside = beside if row["sampler"] != "exact" else ["–", "–"]
+        rows.append([row["problem"], row["sampler"], *(f"{row[key]:.2f}" for key in ("samples", "mean")), *beside])
+    return table(["problem", "sampler", "samples dB", "mean dB", "samples − exact", "mean − exact"], rows)
+
+
 def calibration(record: dict[str, Any]) -> str:
     columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
     return table(columns, [[row[column] for column in columns] for row in record["results"]])

@@ -23,3 +23,8 @@ def is_whole(value: Any) -> bool:
 def check_count(name: str, value: int) -> None:
     if not is_whole(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
+
+
+def printable(text: str) -> str:
+    """The text with what is no Unicode, as parts of names of files may be, written out as escapes."""
+    return text.encode(errors="backslashreplace").decode()

@@ -6,7 +6,9 @@ import importlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from snips.allocator import keep_freed_memory
@@ -14,6 +16,7 @@ from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.work import Outcome, restore_item
 from snips.extras import installing
+from snips.priors.registry import BUNDLED, GAUSSIAN
 
 Restore = Callable[[RunFolder, Sequence[Item]], Iterator[Outcome]]
 Engine = Callable[[RunSettings, str | None], AbstractContextManager[Restore]]  # entered before anything is written
@@ -51,7 +54,8 @@ def on_ray(settings: RunSettings, address: str | None) -> Iterator[Restore]:
 def _as_tasks(ray: Any, settings: RunSettings, folder: RunFolder, items: Sequence[Item]) -> Iterator[Outcome]:
     needs = {"num_cpus": settings.threads, "num_gpus": int(settings.device.startswith("cuda"))}
     task = ray.remote(**needs, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
-    tasks = {task.remote(folder, settings, item): item for item in items}
+    there, chosen = replace(folder, path=folder.path.absolute()), _with_absolute_prior(settings)
+    tasks = {task.remote(there, chosen, item): item for item in items}
     try:
         while tasks:
             ready, _ = ray.wait(list(tasks))
@@ -60,6 +64,15 @@ def _as_tasks(ray: Any, settings: RunSettings, folder: RunFolder, items: Sequenc
     finally:
         for left in tasks:  # in a cluster that goes on without us they would, too
             ray.cancel(left, force=True)
+
+
+def _with_absolute_prior(settings: RunSettings) -> RunSettings:
+    """Workers of an existing cluster live in another folder, where a relative name of a file means nothing."""
+    name = settings.prior
+    if name is None or name in (GAUSSIAN, *BUNDLED) or not Path(name).is_file():
+        return settings
+    path = str(Path(name).absolute())  # a link keeps its name, which results show
+    return replace(settings, prior=path, prior_weights={path: settings.prior_weights[name]})
 
 
 def _connect(ray: Any, address: str | None, threads: int) -> None:
@@ -103,7 +116,10 @@ def _outcome(ray: Any, done: Any, folder: RunFolder, item: Item) -> Outcome:
         folder.note_failure(item, told)
         return Outcome(item.key, 0.0, told)
     except ray.exceptions.RayTaskError as error:
-        raise error.cause if isinstance(error.cause, OSError) else error from None
+        raise error.cause if isinstance(error.cause, OSError | ValueError) else error from None
+    except ray.exceptions.RayError as error:
+        told = " ".join(str(error).split())[:200] or type(error).__name__
+        raise OSError(f"Ray could not go on with {item.key}, but the same command does ({told})") from error
 
 
 def _ray() -> Any:

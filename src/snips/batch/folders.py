@@ -13,11 +13,14 @@ from typing import Any
 
 from snips.batch.items import Item
 from snips.files import check_settings, read_json, write_json
+from snips.names import printable
 from snips.results.checkpoints import SECONDS, Checkpoint
 from snips.results.storage import plain, versions
 
 OWN = ("items", "states", "failed", "scores.parquet", "summary.html", "run.json")  # run.json last: it marks the folder
 FOLDERS = OWN[:3]
+RECORD = {"seed", "samples", "sampler", "prior_weights", "versions"}  # what tells our run.json from somebody else's
+RESULT = {"settings", "operator", "sigma_0", "psnr", "ssim", "faithfulness"}  # what the table takes from a result.json
 HALF_WRITTEN = tuple(f".{Path(name).stem}-*" for name in OWN if "." in name)  # what `new_file` calls them until then
 
 
@@ -48,26 +51,35 @@ class RunFolder:
     path: Path
     checkpoint_seconds: float = SECONDS
 
-    def open(self, settings: RunSettings, force: bool) -> None:
-        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
+    def make(self) -> None:
+        """The folder itself, so that it can be locked; what is in it matters later."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
-        wanted, kept = plain({**asdict(settings), "versions": versions()}), self.path / "run.json"
-        if self.path.exists() and not kept.is_file() and not self._barely_begun():
-            raise ValueError(f"{self.path} holds something else: choose another folder with --out")
-        if kept.is_file() and not force:
-            check_settings(self.path, read_json(kept), wanted)
-        elif kept.is_file():
-            self._clear()
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(kept, wanted)
+
+    def open(self, settings: RunSettings, force: bool) -> None:
+        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
+        self.make()
+        wanted, kept = plain({**asdict(settings), "versions": versions()}), self.recorded()
+        if not kept and not self._barely_begun():
+            raise ValueError(f"{self.path} holds something else: choose another folder with --out")
+        if kept and not force:
+            check_settings(self.path, kept, wanted)
+        elif kept:
+            self._clear()
+        write_json(self.path / "run.json", wanted)
         for name in FOLDERS:
             (self.path / name).mkdir(exist_ok=True)
 
     def recorded(self) -> dict[str, Any]:
-        """What run.json says; empty where no run has begun."""
+        """What run.json says; empty where no run has begun. Somebody else's is refused, as results would be removed."""
         file = self.path / "run.json"
-        return read_json(file) if file.is_file() else {}
+        if not file.is_file():
+            return {}
+        record = _read(file, RECORD)
+        if record is None:
+            raise ValueError(f"{file} is damaged, or of something else: choose another folder with --out")
+        return record
 
     def check_versions(self) -> None:
         """On a node of a cluster: other versions than the run's would go on with other bits."""
@@ -98,9 +110,17 @@ class RunFolder:
         return self.path / "items" / item.name
 
     def result(self, item: Item) -> dict[str, Any] | None:
-        """What result.json says of a finished item."""
-        file = self.place(item) / "result.json"
-        return read_json(file) if file.is_file() else None
+        """What result.json says of a finished item; a folder that lacks it, or has a damaged one, is told of."""
+        place = self.place(item)
+        if not place.exists():
+            return None
+        result = _read(place / "result.json", RESULT)
+        if result is None:
+            raise ValueError(
+                f"{place / 'result.json'} is damaged or gone: remove the folder {place}, and the same command restores "
+                "it again"
+            )
+        return result
 
     def is_finished(self, item: Item) -> bool:
         """Whether the item has its result. One with other options is another run's, and is not overwritten."""
@@ -116,8 +136,8 @@ class RunFolder:
 
     def doubts(self, items: Sequence[Item]) -> list[str]:
         """Where finished results and the sources of today do not fit together; the results stay as they are."""
-        known = {item.name for item in items}
-        gone = sorted(path.name for path in (self.path / "items").iterdir() if path.name not in known)
+        known, places = {item.name for item in items}, (self.path / "items").iterdir()
+        gone = sorted(place.name for place in places if place.is_dir() and place.name not in known)
         told = [f"items/{name}: nothing in the source has this name any more; the result is kept" for name in gone]
         return [*filter(None, map(self._doubt, items)), *told]
 
@@ -126,7 +146,7 @@ class RunFolder:
         if result is None:
             return None
         try:
-            changed = result["settings"]["item"]["digest"] != item.digest()
+            changed = result["settings"].get("item", {}).get("digest") != item.digest()
         except ValueError as error:
             return f"{item.key}: its source is gone since it was restored, the result is kept ({error})"
         if changed:
@@ -142,7 +162,7 @@ class RunFolder:
         _remove(self.path / "states" / item.name)
 
     def note_failure(self, item: Item, error: str) -> None:
-        write_json(self._failure(item), {"key": item.key, "error": error})
+        write_json(self._failure(item), {"key": item.key, "error": printable(error)})
 
     def failure(self, item: Item) -> str | None:
         file = self._failure(item)
@@ -189,6 +209,15 @@ def source_name(source: Path, out: Path, dataset: str | None) -> str:
     except ValueError:  # on another drive of Windows
         seen = str(source.resolve())
     return Path(seen).as_posix() + ("" if dataset is None else f":{dataset}")
+
+
+def _read(file: Path, fields: set[str]) -> dict[str, Any] | None:
+    """A record of ours, with these fields among others; None where there is none that can be read."""
+    try:
+        record = read_json(file)
+    except (ValueError, FileNotFoundError, NotADirectoryError):
+        return None
+    return record if isinstance(record, dict) and fields <= record.keys() else None
 
 
 def _remove(path: Path) -> None:

@@ -35,8 +35,8 @@ class Item:
         """The key as a folder's name; with a part of its hash where it must be changed for that."""
         if PLAIN_NAME.fullmatch(self.key) and len(self.key) <= LONGEST_NAME:
             return self.key
-        readable = re.sub(r"[^A-Za-z0-9._-]+", "_", self.key).lstrip("._-")[-LONGEST_NAME:]
-        return f"{readable}-{hashlib.sha256(self.key.encode()).hexdigest()[:10]}"
+        readable = re.sub(r"[^A-Za-z0-9._-]+", "_", self.key)[-LONGEST_NAME:].lstrip("._-")
+        return f"{readable or 'item'}-{hashlib.sha256(self.key.encode()).hexdigest()[:10]}"
 
     def seed(self, run_seed: int) -> int:
         """A matter of the run's seed and the key alone, never of order, place or time."""
@@ -146,10 +146,20 @@ def checked_items(items: list[Item], source: Path) -> list[Item]:
         raise ValueError(f"{source} holds no measurements")
     seen: dict[str, str] = {}
     for item in items:
+        _check_text(item.key, source)
         folded = item.name.casefold()
         if folded in seen:
             raise ValueError(
-                f"{source}: the keys {seen[folded]!r} and {item.key!r} are the same: tell them apart by a column key"
+                f"{source}: the keys {seen[folded]!r} and {item.key!r} are the same: rename a file, or tell them apart "
+                "by the column key of a table"
             )
         seen[folded] = item.key
     return items
+
+
+def _check_text(key: str, source: Path) -> None:
+    """Names of files may be any bytes, but no table could hold them."""
+    try:
+        key.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{source}: the name {key!a} is not UTF-8: rename it") from error

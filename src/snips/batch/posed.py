@@ -6,15 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from snips.batch import stacks
 from snips.batch.items import OPTION, Item
 from snips.buffers import in_own_memory
-from snips.images import load_image
 from snips.operators import LinearOperator
-from snips.photos.photo import as_photo, checked_range
+from snips.operators.pictures import framed, is_picture
+from snips.photos.photo import as_photo, checked_range, load_photo
 from snips.posing.grey import as_grey
 from snips.posing.measured import (
     DEFAULT_SIGMA,
@@ -35,11 +36,25 @@ def posed_item(item: Item, seed: int, build: Build, grey: bool) -> PhotoProblem:
     row = item.row
     try:
         posed = (_from_stack if "index" in row else _from_file)(row, seed, build, grey)
-        if "truth" not in row:
-            return posed
-        return replace(posed, problem=replace(posed.problem, truth=load_image(row["truth"]).to(posed.problem.y)))
+        if len(posed.problem) != 1:
+            raise ValueError(f"{row['file']}: an item is one image, but this one holds {len(posed.problem)}")
+        return _with_truth(posed, row) if "truth" in row else posed
     except OSError as error:
         raise ValueError(f"{row['file']}: {error}") from error
+
+
+def _with_truth(posed: PhotoProblem, row: dict[str, Any]) -> PhotoProblem:
+    """The truth is grey where the image is, and has the range of the measurement where it is the same kind of file."""
+    operator, path = posed.problem.operator, Path(row["truth"])
+    same_kind = path.suffix.lower() == Path(row["file"]).suffix.lower()
+    photo = load_photo(path, _range(row) if same_kind else None)
+    truth = (as_grey(photo, "denoise", {}) if operator.image_shape[0] == 1 else photo).pixels
+    if any(operator.surroundings) and framed(torch.empty(operator.image_shape), operator).shape == truth.shape[1:]:
+        raise ValueError(
+            "what lies beyond the picture is sampled, too, and its truth is not known: say option.border zero or "
+            "circular, or leave out truth"
+        )
+    return replace(posed, problem=replace(posed.problem, truth=truth.to(posed.problem.y)))
 
 
 def _from_file(row: dict[str, Any], seed: int, build: Build, grey: bool) -> PhotoProblem:
@@ -64,11 +79,14 @@ def _from_stack(row: dict[str, Any], seed: int, build: Build, grey: bool) -> Pho
     options = _options(row)
     name, sigma = problem_name(row.get("problem"), options), _sigma(row, options)
     shape = None if row.get("shape") is None else read_numbers("--shape", row["shape"], 3, int)
-    if shape is not None and values.dtype.kind == "f":
-        operator = build(name, shape, **options)
-        if values.shape == operator.measurement_shape:
-            return _measured(operator, in_own_memory(torch.from_numpy(values.copy())[None]), sigma)
-    photo = as_photo(values, _range(row))
+    picture: np.ndarray | Tensor = values
+    measured = shape is not None and not row.get("simulate")
+    if measured and values.shape == (operator := build(name, shape, **options)).measurement_shape:
+        if not is_picture(operator):
+            return _measured(operator, _as_floats(values), sigma, row)
+        if values.dtype.kind == "f":
+            picture = _as_floats(values)  # a tensor's channels come first
+    photo = as_photo(picture, _range(row))
     if grey and shape is None:
         photo = as_grey(photo, name, options)
     if row.get("simulate"):
@@ -76,7 +94,16 @@ def _from_stack(row: dict[str, Any], seed: int, build: Build, grey: bool) -> Pho
     return pose(photo, name, AUTO if sigma is None else sigma, options, shape, build)
 
 
-def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None) -> PhotoProblem:
+def _as_floats(values: np.ndarray) -> Tensor:
+    """Numbers of any kind and byte order in the precision that holds them."""
+    return torch.from_numpy(values.astype(np.float64 if values.dtype.itemsize > 4 else np.float32))
+
+
+def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None, row: dict[str, Any]) -> PhotoProblem:
+    """Numbers that are no pixels, with a scale of their own."""
+    if "range" in row:
+        raise ValueError(f"a measurement of shape {tuple(y.shape)} has no black and white: leave out --range")
+    y = in_own_memory(y[None])
     noise = estimate_noise(operator, y) if sigma is None or isinstance(sigma, str) else None
     return PhotoProblem(InverseProblem(operator, y, noise.sigma_0 if noise else float(sigma or 0)), noise=noise)
 

@@ -43,7 +43,7 @@ def run_batch(
     if engine not in ENGINES:
         raise ValueError(unknown_name("engine", engine, list(ENGINES)))
     with ENGINES[engine](settings, address) as restore:
-        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.make()
         with folder.locked():
             folder.open(settings, force)
             folder.sweep(items)

@@ -26,6 +26,7 @@ COLUMNS: dict[str, str] = {
     "tile": "int64",  # the side of the tiles that the denoiser saw, where there were any
     "tile_deviation": "float64",  # what they change at most, on a crop
     "prior": "string",
+    "prior_doubt": "string",  # what to expect where it was made for images of another size
     "seed": "int64",
     "seconds": "float64",
     "psnr_mean": "float64",
@@ -41,12 +42,12 @@ class Scores:
     """The rows of the table, in the order of the items."""
 
     rows: list[dict[str, Any]]
-    warnings: list[str]  # of results that do not fit their sources any more, and of noise that was guessed
+    warnings: list[str]  # results whose sources changed, guessed noise, priors that do not fit
 
     @classmethod
     def of(cls, folder: RunFolder, items: Sequence[Item], warnings: list[str]) -> Scores:
         rows = [_row(folder, item) for item in items]
-        return cls(rows, [*warnings, *_guesses(rows)])
+        return cls(rows, [*warnings, *_guesses(rows), *_misfits(rows)])
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -67,6 +68,13 @@ def _guesses(rows: list[dict[str, Any]]) -> list[str]:
     return [f"sigma_0 of {len(guessed)} of {len(rows)} items is a guess ({first}): give it with --sigma if you know it"]
 
 
+def _misfits(rows: list[dict[str, Any]]) -> list[str]:
+    """One line for all items whose prior was made for other images."""
+    doubted = [row for row in rows if row["prior_doubt"]]
+    first = f"{doubted[0]['key']}: {doubted[0]['prior_doubt']}" if doubted else ""
+    return [f"the prior does not fit {len(doubted)} of {len(rows)} items ({first})"] if doubted else []
+
+
 def _numbers(value: Any) -> list[float]:
     values = value if isinstance(value, list) else [value]
     return [float(number) for number in values if number is not None]
@@ -80,7 +88,7 @@ def _row(folder: RunFolder, item: Item) -> dict[str, Any]:
     settings, recipe = result["settings"], result["operator"]
     row |= {"folder": f"items/{item.name}", "sigma_0": result["sigma_0"]}
     row |= {name: settings[name] for name in ("prior", "seed", "seconds")}
-    row |= {name: settings.get(name) for name in ("noise", "noise_doubt")}
+    row |= {name: settings.get(name) for name in ("noise", "noise_doubt", "prior_doubt")}
     if tiles := settings.get("tiles"):
         row |= {"tile": tiles["side"], "tile_deviation": max(tiles["deviation"].values())}
     row["problem"] = None if recipe is None else recipe["problem"]
@@ -106,5 +114,5 @@ def write_table(scores: Scores, path: Path) -> None:
         "bools": arrow.list_(arrow.bool_()),
     }
     schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    with new_file(path) as work:
-        parquet.write_table(arrow.Table.from_pylist(scores.rows, schema=schema), work)
+    with new_file(path) as work, work.open("wb") as file:  # as a path it would have to be Unicode
+        parquet.write_table(arrow.Table.from_pylist(scores.rows, schema=schema), file)

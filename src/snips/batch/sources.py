@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from snips.batch import stacks
 from snips.batch.items import Item, check_columns, checked_items, item_from
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".npy", ".npz")
+OTHER_MARKS = (";", "\t", "|")  # that programs put between columns instead of a comma
 DIGITS = 6  # of an index as a key
 
 
@@ -36,12 +38,26 @@ def read_items(source: Path, said: dict[str, Any], out: Path, dataset: str | Non
 
 def _folder(folder: Path, said: dict[str, Any], out: Path) -> list[Item]:
     """Every picture and array in it, at any depth, by its path; nothing hidden, and no results of ours."""
-    base, results = folder.resolve(), out.resolve()
-    found = sorted(path for path in base.rglob("*") if path.suffix.lower() in PICTURES and path.is_file())
-    inside = results != base and results.is_relative_to(base)
-    paths = [path.relative_to(base) for path in found if not (inside and path.is_relative_to(results))]
-    shown = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
-    return [Item(path.as_posix(), {**said, "file": str(base / path)}) for path in shown]
+    base = folder.resolve()
+    paths = sorted(path.relative_to(base) for path in _pictures(base, out.resolve()))
+    return [Item(path.as_posix(), {**said, "file": str(base / path)}) for path in paths]
+
+
+def _pictures(folder: Path, out: Path) -> Iterator[Path]:
+    """A folder that must not be read is an error, and a link to nothing is an item that fails: both would be missed."""
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if not (path.is_symlink() or path == out or _is_result(path)):
+                yield from _pictures(path, out)
+        elif path.suffix.lower() in PICTURES and (path.is_file() or path.is_symlink()):
+            yield path
+
+
+def _is_result(folder: Path) -> bool:
+    """Of another batch, or of `snips restore` beside its photo: its samples are no measurements."""
+    return all((folder / name).is_file() for name in ("result.json", "samples.safetensors"))
 
 
 def _stack(path: Path, said: dict[str, Any], dataset: str | None) -> list[Item]:
@@ -59,10 +75,14 @@ def _csv(path: Path) -> tuple[list[str], Rows]:
             reader = csv.DictReader(file, skipinitialspace=True, restkey="", strict=True)
             names = list(reader.fieldnames or [])
             rows = [(f"line {reader.line_num}", row) for row in reader]
-    except (csv.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} cannot be read as CSV ({error}): save it as UTF-8") from error
+    except csv.Error as error:
         raise ValueError(f"{path} cannot be read as CSV: {error}") from error
     if not names:
         raise ValueError(f"{path} is empty: its first line must name the columns")
+    if other := next((mark for mark in OTHER_MARKS if len(names) == 1 and mark in names[0]), None):
+        raise ValueError(f"{path} has {other!r} between its columns: save it with commas, and numbers with points")
     longer = next((where for where, row in rows if "" in row and "" not in names), None)
     if longer is not None:
         raise ValueError(f"{path}: {longer} has more cells than the header has names")

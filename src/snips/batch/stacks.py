@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ def is_stack(path: Path) -> bool:
 
 def dataset_of(path: Path, wanted: str | None) -> tuple[str, int]:
     """The name of the array to take, which may be left open where there is only one, and how many items it has."""
-    with _arrays(path) as found:
+    with _opened(path) as file:
+        found = (_hdf5_arrays if _is_hdf5(path) else _zarr_arrays)(file)
         if wanted is None and len(found) != 1:
             raise ValueError(f"{path} holds {', '.join(found) or 'no arrays'}: name one with --dataset")
         name = next(iter(found)) if wanted is None else wanted.strip("/")
@@ -43,48 +44,40 @@ def dataset_of(path: Path, wanted: str | None) -> tuple[str, int]:
 
 
 def read(path: Path, name: str, index: int) -> np.ndarray:
-    """One measurement, without the axis that counts them."""
-    with _arrays(path) as found:
-        array = found[name]
+    """One measurement, without the axis that counts them; other arrays in the file are not looked for."""
+    with _opened(path) as file:
+        array = file[name] if name else file
         size = int(np.prod(array.shape[1:])) * array.dtype.itemsize
         if size > MAX_BYTES or array.dtype.kind not in "buif":
             raise ValueError(f"{path}: an item of {name} is {array.dtype} of {size} bytes, which is no image")
         return np.asarray(array[index])
 
 
+def _is_hdf5(path: Path) -> bool:
+    return path.suffix.lower() in HDF5
+
+
 @contextmanager
-def _arrays(path: Path) -> Iterator[dict[str, Any]]:
-    """All arrays in the file by name; a file that is damaged, or not there, is bad input."""
-    opened = _hdf5 if path.suffix.lower() in HDF5 else _zarr
+def _opened(path: Path) -> Iterator[Any]:
+    """The file, or the one array of a Zarr folder; one that is damaged, or not there, is bad input."""
+    library = optional("h5py", "an HDF5 file") if _is_hdf5(path) else optional("zarr", "a Zarr array")
     try:
-        with opened(path) as found:
-            yield found
-    except (OSError, KeyError, TypeError, RuntimeError) as error:
+        with library.File(path, "r") if _is_hdf5(path) else nullcontext(library.open(str(path), mode="r")) as file:
+            yield file
+    except Exception as error:  # damaged files fail in many ways
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
-@contextmanager
-def _hdf5(path: Path) -> Iterator[dict[str, Any]]:
-    h5py = optional("h5py", "an HDF5 file")
-    with h5py.File(path, "r") as file:
-        found: dict[str, Any] = {}
-        file.visititems(_collector(found, h5py.Dataset))
-        yield found
+def _hdf5_arrays(file: Any) -> dict[str, Any]:
+    found, kind = {}, optional("h5py", "an HDF5 file").Dataset
+    file.visititems(lambda name, value: found.update({name: value}) if isinstance(value, kind) else None)
+    return found
 
 
-@contextmanager
-def _zarr(path: Path) -> Iterator[dict[str, Any]]:
-    zarr = optional("zarr", "a Zarr array")
-    opened = zarr.open(str(path), mode="r")
-    if isinstance(opened, zarr.Array):
-        yield {"": opened}
-    else:
-        yield {name: value for name, value in opened.members(max_depth=None) if isinstance(value, zarr.Array)}
-
-
-def _collector(found: dict[str, Any], kind: type) -> Callable[[str, Any], None]:
-    def collect(name: str, value: Any) -> None:
-        if isinstance(value, kind):
-            found[name] = value
-
-    return collect
+def _zarr_arrays(opened: Any) -> dict[str, Any]:
+    kind = optional("zarr", "a Zarr array").Array
+    if isinstance(opened, kind):
+        return {"": opened}
+    return {name: value for name, value in opened.members(max_depth=None) if isinstance(value, kind)}

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from snips.batch.folders import RunFolder
 from snips.batch.scores import Scores
 from snips.files import new_file
+from snips.names import printable
 from snips.report.page import template
 
 SHOWN = (
@@ -30,7 +31,7 @@ def write_summary(scores: Scores, folder: RunFolder) -> None:
         settings=html.escape("\n".join(f"{name}: {value}" for name, value in folder.recorded().items())),
     )
     with new_file(folder.path / "summary.html") as work:
-        work.write_text(page, encoding="utf-8")
+        work.write_text(printable(page), encoding="utf-8")
 
 
 def _facts(scores: Scores) -> list[tuple[str, str]]:

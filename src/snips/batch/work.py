@@ -19,7 +19,7 @@ from snips.buffers import contents
 from snips.operators import LinearOperator
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.priors.choice import GAUSSIAN, choose_prior, prior_for, takes_grey
+from snips.priors.choice import GAUSSIAN, choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
@@ -138,26 +138,51 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
     torch.set_num_threads(settings.threads)
     try:
         result, checkpoint, warning = _restored(folder, settings, item)
-    except (ValueError, RuntimeError, MemoryError) as error:
-        folder.note_failure(item, f"{' '.join(str(error).split()) or type(error).__name__}")
-        return Outcome(item.key, time.perf_counter() - started, str(error))
-    result.save(folder.place(item))
+    except OSError:
+        raise
+    except Exception as error:  # whatever it is, ten thousand others shall not wait for it
+        told = _told(error)
+        folder.note_failure(item, told)
+        return Outcome(item.key, time.perf_counter() - started, told)
+    warning = _saved(result, folder, item) or warning
     checkpoint.remove()
     folder.forget_state(item)
     folder.forget_failure(item)
     return Outcome(item.key, time.perf_counter() - started, warning=warning)
 
 
+def _told(error: Exception) -> str:
+    """In one line; what nobody foresaw with its type, as its words alone may say little."""
+    words = " ".join(str(error).split())
+    return words if words and isinstance(error, ValueError | RuntimeError) else f"{type(error).__name__}: {words}"
+
+
+def _saved(result: Restoration, folder: RunFolder, item: Item) -> str | None:
+    """Write the result -> what went wrong with its pictures, which can be drawn again."""
+    if folder.is_finished(item):  # by another worker, which was thought to be dead
+        return None
+    try:
+        result.save(folder.place(item))
+    except OSError:
+        raise
+    except Exception as error:
+        if not folder.is_finished(item):
+            raise
+        return f"{item.key}: its samples are safe, but its pictures could not be drawn ({_told(error)})"
+    return None
+
+
 def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     digest, seed = item.digest(), item.seed(settings.seed)
     posed = posed_item(item, seed, workshop().operator, workshop().takes_grey(settings.prior))
+    costs.check_results(posed.problem, settings.samples)  # the system would end the run, and the next at the same item
     shape = posed.problem.operator.image_shape
     options = sampler_settings(settings.sampler, **settings.sampler_options)
     options["chunk"] = settings.chunk or costs.chosen_chunk(shape, settings.chunk_pixels)
     checkpoint = folder.checkpoint(item, digest)
     damage = checkpoint.drop_damaged()
-    prior = workshop().prior(settings.prior, shape, settings.prior_weights)
-    prior = with_precision(prior, settings.precision)
+    network = workshop().prior(settings.prior, shape, settings.prior_weights)
+    prior = with_precision(network, settings.precision)
     tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
     result = restore_on(
         torch.device(settings.device),
@@ -171,6 +196,7 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     )
     origin: dict[str, Any] = {"item": {"key": item.key, "digest": digest, "options": item.options_digest()}}
     origin |= {"tiles": tiles.record()} if tiles else {}
+    origin |= {"prior_doubt": doubt} if (doubt := misfit(network, shape)) else {}
     warning = f"{item.key}: its state could not be read, so it was begun anew ({damage})" if damage else None
     return _with_origin(result, posed, origin), checkpoint, warning
 

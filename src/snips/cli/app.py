@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from snips.allocator import keep_freed_memory
+from snips.names import printable
 from snips.plugins import PluginWarning
 from snips.version import __version__
 
@@ -22,7 +23,7 @@ TYPED = "snips.typed"  # where a context keeps the command
 
 
 def say(text: str) -> None:
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    out.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def typed_command(ctx: typer.Context) -> str:
@@ -31,7 +32,8 @@ def typed_command(ctx: typer.Context) -> str:
 
 
 def one_line(message: str) -> None:
-    err.print(f"snips: {' '.join(message.split())}", style="red", markup=False, highlight=False, soft_wrap=True)
+    told = printable(" ".join(message.split()))
+    err.print(f"snips: {told}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 class OneLineErrors(TyperGroup):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -18,6 +18,8 @@ from snips.experiments.published import CELEBA_SAMPLES, SECONDS_CELEBA, SIGMA_CE
 from snips.experiments.sampled import experiment_prior, prior_identity, simulated
 from snips.priors import Prior
 from snips.priors.ncsnv2 import NCSNv2
+from snips.priors.precision import with_precision
+from snips.priors.unet import UNet
 from snips.problems import InverseProblem
 from snips.samplers import fast_steps, langevin_steps
 from snips.samplers.base import OnStep, StepInfo
@@ -37,10 +39,14 @@ class Run:
     made: int
 
 
+LOW = "faces, bfloat16"
 FULL_RUNS = (
     Run("faces", "fast", 50, 50),
     Run("faces", "fast", 100, 100),
     Run("faces", "langevin", 2500, 50),
+    Run(LOW, "fast", 50, 50),
+    Run(LOW, "fast", 100, 100),
+    Run(LOW, "langevin", 2500, 50),
     Run("ncsnv2", "fast", 50, 3),
     Run("ncsnv2", "fast", 100, 3),
     Run("ncsnv2", "langevin", 2500, 3),
@@ -48,6 +54,7 @@ FULL_RUNS = (
 QUICK_RUNS = (
     Run("faces", "fast", 8, 8),
     Run("faces", "langevin", 2500, 2),
+    Run(LOW, "fast", 8, 8),
     Run("ncsnv2", "fast", 8, 1),
 )
 
@@ -55,13 +62,15 @@ QUICK_RUNS = (
 def prepare(request: Request) -> Study:
     test = datasets.faces(Request(request.out, quick=True), 1)  # the cost does not depend on the picture
     problem = simulated(PROBLEM, test.images, SIGMA_CELEBA, request.seed)
-    ours = experiment_prior(request, "faces", test.images)
+    ours = experiment_prior(replace(request, precision="float32"), "faces", test.images)
     torch.manual_seed(request.seed)
     networks: dict[str, Prior] = {"faces": ours, "ncsnv2": NCSNv2(16 if request.quick else 128).eval()}
+    if isinstance(ours, UNet):
+        networks[LOW] = with_precision(ours, "bfloat16")
     samples = request.choose(CELEBA_SAMPLES, 2)
-    runs = QUICK_RUNS if request.quick else FULL_RUNS
+    runs = [run for run in (QUICK_RUNS if request.quick else FULL_RUNS) if run.network in networks]
     settings = {"prior": prior_identity(ours), "samples": samples, "threads": torch.get_num_threads()}
-    sizes = {name: sum(p.numel() for p in network.parameters()) for name, network in networks.items()}
+    sizes = {name: sum(p.numel() for p in network.parameters()) for name, network in networks.items() if name != LOW}
     facts = {"problem": PROBLEM, "samples": samples, "threads": settings["threads"], "parameters": sizes}
 
     def conclude(measured: list[Measured]) -> Outcome:
@@ -79,7 +88,8 @@ def _part(run: Run, problem: InverseProblem, network: Prior, samples: int) -> Pa
         facts = {**vars(run), "seconds": wall * scale, "processor_seconds": processor * scale}
         return Measured({**facts, "network_call": call, "network_share": min(1, call * run.made / processor)})
 
-    return Part(f"{run.network}-{run.sampler}-{run.calls}", f"{run.network}, {run.sampler} {run.calls}", compute)
+    key = f"{run.network}-{run.sampler}-{run.calls}".replace(", ", "-")
+    return Part(key, f"{run.network}, {run.sampler} {run.calls}", compute)
 
 
 def sampler_steps(run: Run, problem: InverseProblem, network: Prior, chains: list[Chain]) -> Iterator[StepInfo]:

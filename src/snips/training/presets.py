@@ -16,7 +16,7 @@ from snips.training.settings import TrainSettings
 def faces(data: str, out: str, cache: str) -> TrainSettings:
     """CelebA at 64 x 64, the official training split; `data` holds celeba/img_align_celeba."""
     folder = Path(data) / "celeba" / "img_align_celeba"
-    network = UNetConfig(size=(64, 64), encoder=(2, 4, 6), decoder=(2, 4, 6), attention=True)
+    network = UNetConfig(size=(64, 64), encoder=(3, 6, 10), decoder=(4, 8, 10), attention=True)
     return TrainSettings((str(folder),), out, cache, prepare="celeba64", network=network)
 
 
