@@ -30,10 +30,13 @@ def kspace():
 
 
 @pytest.mark.parametrize("shape", [(24,), (1, 24)])
-def test_an_array_with_its_operator_is_the_measurement(sums, shape):
-    """With or without a batch, and in its own scale: 0 is no black and 1 no white here."""
+@pytest.mark.parametrize("dtype", ["<f8", ">f8"])
+def test_an_array_with_its_operator_is_the_measurement(sums, shape, dtype):
+    """With or without a batch, in whatever byte order, and in its own scale: 0 is no black and 1 no white here."""
     matrix, y = sums
-    result = restore(y.reshape(shape), "gaussian", operator=as_operator(matrix, IMAGE), sigma_0=1.0, **QUICK)
+    result = restore(
+        y.reshape(shape).astype(dtype), "gaussian", operator=as_operator(matrix, IMAGE), sigma_0=1.0, **QUICK
+    )
     torch.testing.assert_close(result.problem.y, torch.from_numpy(y)[None])
 
 

@@ -62,12 +62,10 @@ def as_measurement(values: Any, operator: LinearOperator) -> Tensor | None:
 
     The batch may be missing, and so may a single channel, or all axes. Frequencies may be complex numbers.
     """
-    if is_picture(operator) or not isinstance(values, (np.ndarray, Tensor)):
-        return None
-    y = torch.as_tensor(values)
-    if y.is_complex() and isinstance(operator, FourierSampling):
+    y = None if is_picture(operator) else _as_tensor(values)
+    if y is not None and y.is_complex() and isinstance(operator, FourierSampling):
         y = torch.view_as_real(y.resolve_conj())
-    if not y.is_floating_point():
+    if y is None or not y.is_floating_point():
         return None
     shape = operator.measurement_shape
     fits = tuple(y.shape) in (shape, shape[1:] if shape[0] == 1 else shape)
@@ -77,3 +75,17 @@ def as_measurement(values: Any, operator: LinearOperator) -> Tensor | None:
     if tuple(y.shape[1:]) != shape:
         return None
     return in_own_memory(y if y.dtype == torch.float64 else y.float())
+
+
+# What torch holds numbers of NumPy in, by their kind: single and double. Other byte orders it does not know.
+KINDS: dict[str, tuple[Any, Any]] = {"f": (np.float32, np.float64), "c": (np.complex64, np.complex128)}
+
+
+def _as_tensor(values: Any) -> Tensor | None:
+    """A tensor as it is, an array of real or complex numbers; None for all else."""
+    if isinstance(values, Tensor):
+        return values
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in KINDS:
+        return None
+    single, double = KINDS[values.dtype.kind]
+    return torch.from_numpy(values.astype(double if values.dtype.itemsize > np.dtype(single).itemsize else single))
