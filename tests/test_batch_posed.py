@@ -13,7 +13,7 @@ from batch_cases import run
 from snips import InverseProblem, make_operator
 from snips.batch import Item, read_items, stacks
 from snips.batch.posed import posed_item
-from snips.posing.measurements import save_measurement
+from snips.posing.measurement_files import save_measurement
 
 COMPRESSED = {"problem": "cs4", "sigma": 0.1, "shape": "1,8,8"}
 NOISY = {"problem": "denoise", "sigma": 0.1}

@@ -9,7 +9,7 @@ from PIL import Image
 
 from command_line import run
 from photo_files import random_pixels
-from snips.posing.measurements import load_measurement
+from snips.posing.measurement_files import load_measurement
 
 
 def test_degrade_says_what_it_changed(tmp_path):

@@ -9,7 +9,7 @@ from PIL import Image
 
 from command_line import refused, run
 from photo_files import random_pixels
-from snips.posing.measured import file_options
+from snips.posing.from_files import file_options
 
 
 def test_a_transparent_kernel_is_refused_as_its_shape_would_be_lost(tmp_path):

@@ -16,8 +16,7 @@ from snips.buffers import in_own_memory
 from snips.operators import LinearOperator
 from snips.operators.pictures import framed, is_picture
 from snips.photos.photo import as_photo, checked_range, load_photo
-from snips.posing.grey import as_grey
-from snips.posing.measured import (
+from snips.posing.from_files import (
     DEFAULT_SIGMA,
     file_options,
     option_value,
@@ -26,9 +25,10 @@ from snips.posing.measured import (
     read_numbers,
     sigma_from,
 )
-from snips.posing.noise import estimate_noise
+from snips.posing.grey import as_grey
+from snips.posing.numbers import problem_of
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
-from snips.problems import Build, InverseProblem
+from snips.problems import Build
 
 
 def posed_item(item: Item, seed: int, build: Build, grey: bool) -> PhotoProblem:
@@ -103,9 +103,7 @@ def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None, ro
     """Numbers that are no pixels, with a scale of their own."""
     if "range" in row:
         raise ValueError(f"a measurement of shape {tuple(y.shape)} has no black and white: leave out --range")
-    y = in_own_memory(y[None])
-    noise = estimate_noise(operator, y) if sigma is None or isinstance(sigma, str) else None
-    return PhotoProblem(InverseProblem(operator, y, noise.sigma_0 if noise else float(sigma or 0)), noise=noise)
+    return problem_of(operator, in_own_memory(y[None]), AUTO if sigma is None else sigma)
 
 
 def _options(row: dict[str, Any]) -> dict[str, Any]:

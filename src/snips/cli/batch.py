@@ -22,7 +22,7 @@ from snips.cli.app import ForceOption, JsonOption, app, err, one_line, say
 from snips.cli.grouped import grouped
 from snips.cli.problem_options import FileOptions
 from snips.cli.sampler_options import SamplingOptions
-from snips.posing.measured import problem_name
+from snips.posing.from_files import problem_name
 from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels

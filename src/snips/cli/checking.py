@@ -18,7 +18,7 @@ from snips.cli.app import JsonOption, SeedOption, app, err, out
 from snips.cli.restore_run import note
 from snips.images import central_part, example_image, load_image
 from snips.metrics.prior_check import SIGMAS, check_prior
-from snips.posing.measured import read_numbers
+from snips.posing.from_files import read_numbers
 from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior

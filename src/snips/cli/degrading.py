@@ -15,9 +15,9 @@ from snips.cli.grouped import grouped
 from snips.cli.problem_options import ProblemOptions
 from snips.cli.restore_run import note
 from snips.photos.photo import load_photo
-from snips.posing import measurements
+from snips.posing import measurement_files
+from snips.posing.from_files import DEFAULT_SIGMA, problem_name
 from snips.posing.grey import as_grey
-from snips.posing.measured import DEFAULT_SIGMA, problem_name
 from snips.posing.pictures import simulate
 from snips.problems import all_problems
 
@@ -56,13 +56,13 @@ def degrade(
         note(text, as_json)
     if posed.alpha is not None:
         note("the picture's transparency is not part of the measurement, and left out", as_json)
-    measurements.save_measurement(task, output, force)
+    measurement_files.save_measurement(task, output, force)
     shape = list(task.operator.measurement_shape)
     if as_json:
         facts = {"file": str(output), "problem": name, "sigma_0": task.sigma_0, "measurement_shape": shape}
         print(json.dumps(facts))
     else:
-        say(f"{output}: {measurements.entries(task)}, sigma_0 = {task.sigma_0:g}")
+        say(f"{output}: {measurement_files.entries(task)}, sigma_0 = {task.sigma_0:g}")
 
 
 @app.command()

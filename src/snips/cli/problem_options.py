@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from snips.photos.photo import ValueRange, checked_range
-from snips.posing.measured import DEFAULT_PROBLEM, file_options, option_value, read_numbers, sigma_from
+from snips.posing.from_files import DEFAULT_PROBLEM, file_options, option_value, read_numbers, sigma_from
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from snips.cli.problem_options import FileOptions, with_sigma
 from snips.cli.restore_plan import RestorePlan
 from snips.cli.restore_run import RestoreRun, discard, note, recorded, save_somewhere, uninterrupted
 from snips.cli.sampler_options import SamplingOptions
-from snips.posing.measured import posed_problem, problem_name
-from snips.posing.measurements import is_measurement
+from snips.posing.from_files import posed_problem, problem_name
+from snips.posing.measurement_files import is_measurement
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snips.cli.app import JsonOption, SeedOption, app, err, out
 from snips.cli.grouped import grouped
 from snips.names import unknown_name
-from snips.posing.measured import read_numbers
+from snips.posing.from_files import read_numbers
 from snips.priors.registry import BUNDLED
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from snips.names import unknown_name
 from snips.operators import kernels
 from snips.operators.base import LinearOperator, checked_image_shape, numbers_of
 from snips.operators.circular import CircularBlur
-from snips.operators.computed import MatrixFree
+from snips.operators.foreign import MatrixFree
 from snips.operators.linear_map import LinearMap
 from snips.operators.separable import Deblurring
 

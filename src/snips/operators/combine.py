@@ -10,14 +10,14 @@ from torch import Tensor
 
 from snips.operators.base import LinearOperator
 from snips.operators.circular import CircularBlur, convolved
-from snips.operators.combined import InBasisOf, RowScaled, Stacked, recorded_of_all
-from snips.operators.computed import Foreign
 from snips.operators.decompose import decompose
+from snips.operators.foreign import Foreign
 from snips.operators.linear_map import LinearMap
-from snips.operators.masked import MaskedTransform
+from snips.operators.masked_transform import MaskedTransform
 from snips.operators.reshaped import Reshaped
 from snips.operators.separable import Denoising, Separable
 from snips.operators.separable_factors import separable_factors
+from snips.operators.stacked import InBasisOf, RowScaled, Stacked, recorded_of_all
 
 ROUNDING = 1e-10  # relative, in float64
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from snips.memory import available_memory, check_memory
 from snips.operators.base import LinearOperator
-from snips.operators.computed import MatrixFree, ThinSVD, acts_per_channel
 from snips.operators.dense import Dense
+from snips.operators.foreign import MatrixFree, ThinSVD, acts_per_channel
 from snips.operators.linear_map import LinearMap, check_map
 from snips.operators.reshaped import Reshaped
 from snips.operators.separable import aligned_svd

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from snips.operators.base import LinearOperator
-from snips.operators.masked import MaskedTransform
+from snips.operators.masked_transform import MaskedTransform
 from snips.operators.reshaped import Reshaped
 from snips.operators.separable import AXES, Separable
 from snips.operators.subsampled import Inpainting

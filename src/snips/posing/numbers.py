@@ -15,7 +15,7 @@ from snips.operators import Dense, FourierSampling, LinearOperator
 from snips.operators.pictures import is_picture
 from snips.photos import arrays
 from snips.photos.photo import only_array
-from snips.posing.measurements import ARRAYS
+from snips.posing.measurement_files import ARRAYS
 from snips.posing.noise import estimate_noise
 from snips.posing.pictures import AUTO, PhotoProblem, refusal
 from snips.problems import Build, InverseProblem, Shape

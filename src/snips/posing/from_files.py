@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from snips.photos.photo import ValueRange, load_photo
-from snips.posing import measurements
+from snips.posing import measurement_files
 from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
 from snips.posing.numbers import numbers_in, pose_numbers
@@ -43,7 +43,7 @@ def file_options(mask: Path | None, kernel: Path | None, factor: int | None, mat
 def _read_mask(path: Path) -> Tensor:
     """Bright is seen. What is bright is told by the brightest: 255, and also 1 in files that hold 0 and 1."""
     _check_opaque(path, "the mask", "white is what was seen, black the rest")
-    values = measurements.load_array(path)
+    values = measurement_files.load_array(path)
     brightest = values.max()
     if not brightest > 0:
         raise ValueError(f"the mask {path} hides every pixel: white is what was seen, black what was not")
@@ -52,7 +52,7 @@ def _read_mask(path: Path) -> Tensor:
 
 def _read_kernel(path: Path) -> Tensor:
     _check_opaque(path, "the kernel", "black is no weight")
-    weights = measurements.load_array(path)
+    weights = measurement_files.load_array(path)
     if not weights.any():
         raise ValueError(f"the weights of the kernel {path} sum to 0: it is zero everywhere")
     return normalised(weights, f"the kernel {path}")
@@ -60,14 +60,14 @@ def _read_kernel(path: Path) -> Tensor:
 
 def _check_opaque(path: Path, what: str, meaning: str) -> None:
     """Nobody knows what is meant where a picture cannot be seen."""
-    if path.suffix.lower() not in measurements.ARRAYS and load_photo(path).alpha is not None:
+    if path.suffix.lower() not in measurement_files.ARRAYS and load_photo(path).alpha is not None:
         raise ValueError(f"{what} {path} is transparent in places: fill them, {meaning}")
 
 
 def _read_matrix(path: Path) -> Tensor:
     if path.suffix.lower() != ".npy":
         raise ValueError(f"the matrix is read from a .npy file, not from {path}: numpy.save writes one")
-    matrix = measurements.load_array(path)
+    matrix = measurement_files.load_array(path)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"the matrix {path} needs rows and columns, but has shape {tuple(matrix.shape)}")
     return matrix
@@ -132,9 +132,9 @@ def posed_problem(
     grey: bool = False,
 ) -> PhotoProblem:
     """The file as a stored measurement, as y, or as the truth; with `grey`, three equal channels are taken as one."""
-    if measurements.is_measurement(file):
+    if measurement_files.is_measurement(file):
         if problem is not None or options or simulated or values is not None or shape is not None:
-            measurements.load_measurement(file, build)  # a file that is none, or damaged, has a reason of its own
+            measurement_files.load_measurement(file, build)  # a file that is none, or damaged, has a reason of its own
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
         return _stored(file, sigma, build)
     name = problem_name(problem, options)
@@ -143,7 +143,7 @@ def posed_problem(
     if not simulated and values is None:
         if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
             return pose_numbers(numbers, name, level, options, wanted, build)
-        if name == "matrix" and file.suffix.lower() in measurements.ARRAYS:
+        if name == "matrix" and file.suffix.lower() in measurement_files.ARRAYS:
             values = (0.0, 1.0)  # what a matrix measures has a scale of its own
     photo = load_photo(file, values)
     if grey and wanted is None:
@@ -155,7 +155,7 @@ def posed_problem(
 
 def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem:
     """A measurement with the noise that it states, or with another."""
-    problem = measurements.load_measurement(file, build)
+    problem = measurement_files.load_measurement(file, build)
     if sigma is None:
         return PhotoProblem(problem)
     recipe = problem.operator.recipe
