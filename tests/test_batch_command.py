@@ -128,6 +128,12 @@ def test_a_guessed_noise_is_said_and_stored(source, tmp_path):
     assert "JPEG" in row["noise_doubt"]
 
 
+def test_too_few_levels_of_the_papers_sampler_are_said_before_the_run(source):
+    told = command(source, "--sampler", "langevin", "--levels", "8")
+    assert told.exit_code == 0, told.output
+    assert "warning: 8 levels are too few: noise of about 16 stays in the samples" in told.stderr
+
+
 def test_a_given_noise_is_no_estimate(source, tmp_path):
     assert command(source).exit_code == 0
     table = pyarrow.parquet.read_table(tmp_path / "out" / "scores.parquet")

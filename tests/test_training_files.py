@@ -181,3 +181,13 @@ def test_channels_may_be_chosen(settings):
     assert with_channels(replace(settings, mix=(1, 3, 3)), (1,)).mix == ()
     with pytest.raises(ValueError, match="takes 1, 3 or 1,3, not 2"):
         with_channels(settings, (2,))
+
+
+def test_photos_are_turned_as_their_camera_was_held(tmp_path):
+    lying = Image.fromarray(np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3))
+    orientation = Image.Exif()
+    orientation[0x0112] = 6  # to be turned by a quarter to the right
+    for index in range(3):
+        lying.save(tmp_path / f"{index}.png", exif=orientation)
+    images, _ = load_images([str(tmp_path)], "none", str(tmp_path / "cache"))
+    assert torch.equal(images.image(0), torch.from_numpy(np.rot90(np.asarray(lying), -1).copy()).permute(2, 0, 1))

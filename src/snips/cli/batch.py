@@ -27,6 +27,7 @@ from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
+from snips.running.sampler_settings import few_levels
 
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
@@ -83,7 +84,8 @@ def batch(
     told = stated.told()
     check_prior(sampling.prior, sampling.precision)
     stacks.optional("pyarrow", "the table of scores")
-    sampling.checked_settings()
+    if doubt := few_levels(sampling.sampler, sampling.checked_settings()):
+        one_line(f"warning: {doubt}")
     folder = RunFolder(output, checkpoint)
     recorded, where = {} if force else folder.recorded(), pick_device(sampling.device)
     machine = _machine(recorded, sampling.prior, threads, where, engine)

@@ -26,11 +26,10 @@ from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
 from snips.running.devices import pick_device
+from snips.running.sampler_settings import few_levels
 from snips.running.verification import check_samples
-from snips.samplers.annealed_langevin import noise_left
 
 ESTIMATE_FROM = 256 * 256  # pixels; from here on the cost is estimated first
-MUCH_LEFT = 2.0  # times the last noise level: with the paper's settings it is 1.06 and 1.10
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,8 @@ def _sampled(plan: RestorePlan, results: ResultOptions, verify: bool) -> tuple[R
     """The result, which is saved, and the exit code."""
     run = _begun(plan, results)
     _tell(plan.posed, plan.quiet)
-    _tell_noise_left(run)
+    if doubt := few_levels(run.sampler, run.settings):
+        note(f"warning: {doubt}", quiet=False)
     _tell_cost(run, plan.quiet)
     result, code = run.sampled(verify, plan.quiet)
     with uninterrupted():
@@ -164,16 +164,6 @@ def _tell(posed: PhotoProblem, quiet: bool) -> None:
         note(text, quiet)
     if posed.noise is not None:
         note(f"warning: {posed.noise}" if posed.noise.doubt else str(posed.noise), quiet and not posed.noise.doubt)
-
-
-def _tell_noise_left(run: RestoreRun) -> None:
-    """The paper's sampler needs many levels: with few its samples are noise, whatever was measured."""
-    if run.sampler != "langevin":
-        return
-    sigmas = run.settings["sigmas"]
-    left, last = noise_left(sigmas, run.settings["c"], run.settings["tau"]), float(sigmas[-1])
-    if left > MUCH_LEFT * last:
-        note(f"warning: {len(sigmas)} levels are too few: noise of about {left:.2g} stays in the samples", quiet=False)
 
 
 def _tell_cost(run: RestoreRun, quiet: bool) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 from snips.names import unknown_name
 from snips.restoration import SAMPLERS
 from snips.samplers import PRESETS
+from snips.samplers.annealed_langevin import noise_left
 from snips.schedules import check_calls, geometric
+
+MUCH_LEFT = 2.0  # times the last noise level: with the paper's settings it is 1.06 and 1.10
 
 
 def sampler_settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
@@ -26,3 +29,14 @@ def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
     preset = PRESETS[name]
     options = preset.options()
     return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
+
+
+def few_levels(sampler: str, settings: dict[str, Any]) -> str | None:
+    """The paper's sampler needs many levels: with few its samples are noise, whatever was measured."""
+    if sampler != "langevin":
+        return None
+    sigmas = settings["sigmas"]
+    left = noise_left(sigmas, settings["c"], settings["tau"])
+    if left <= MUCH_LEFT * float(sigmas[-1]):
+        return None
+    return f"{len(sigmas)} levels are too few: noise of about {left:.2g} stays in the samples"

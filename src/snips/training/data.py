@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -182,7 +182,7 @@ def _read(path: Path, prepare: Callable[[Image.Image], Image.Image]) -> np.ndarr
         if _is_deep(path):
             return np.asarray(prepare(to_picture(load_photo(path).pixels[0]).convert("RGB")))
         with Image.open(path) as image:
-            return np.asarray(prepare(image.convert("RGB")))
+            return np.asarray(prepare(ImageOps.exif_transpose(image).convert("RGB")))
     except (OSError, UnidentifiedImageError, ValueError) as error:
         raise ValueError(f"cannot read the image {path} ({error}); remove or replace it") from None
 
