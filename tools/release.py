@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -73,6 +74,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     args = parser.parse_args()
+    if importlib.util.find_spec("build") is None:
+        raise SystemExit("the package build is missing: pip install --constraint constraints.txt build")
     epoch, changed = git("log", "-1", "--format=%ct"), bool(git("status", "--porcelain", "--untracked-files=no"))
     if changed:
         print("note: there are changes that are not committed; they are not built")
