@@ -29,7 +29,7 @@ def experiment(
     prior: Annotated[str | None, typer.Option(help="Another prior: `gaussian`, a name, or a file.")] = None,
     nfe: Annotated[int | None, typer.Option(help="fast: calls of the denoiser, instead of 100.")] = None,
     precision: PrecisionOption = "float32",
-    sampler: Annotated[list[str] | None, typer.Option(help="table1, calls: only `fast`, or only `langevin`.")] = None,
+    sampler: Annotated[list[str] | None, typer.Option(help="table1, calls: only these of fast, langevin, langevin-actual.")] = None,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help="Results go to the folder NAME in it.")] = Path("results"),
     force: ForceOption = False,

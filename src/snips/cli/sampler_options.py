@@ -29,6 +29,9 @@ class SamplingOptions:
     nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100
     preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba"
     levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None
+    actual_noise: Annotated[
+        bool, typer.Option(help="langevin: tell the denoiser the noise that its steps leave, a little more than sigma.")
+    ] = False
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None
     tile: Annotated[
         int | None,
@@ -45,7 +48,12 @@ class SamplingOptions:
     @property
     def named(self) -> dict[str, Any]:
         """What people choose by name of the sampler's options."""
-        return {"nfe": self.nfe, "preset": self.preset, "levels": self.levels}
+        return {
+            "nfe": self.nfe,
+            "preset": self.preset,
+            "levels": self.levels,
+            "actual_noise": self.actual_noise,
+        }
 
     def checked_settings(self) -> dict[str, Any]:
         """The sampler's options. All numbers are checked here, before a file is read."""

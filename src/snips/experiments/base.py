@@ -12,7 +12,8 @@ from torch import Tensor
 
 from snips.samplers.base import OnStep
 
-ALL_SAMPLERS = ("fast", "langevin")
+ACTUAL = "langevin-actual"  # Algorithm 1 with `actual_noise`: what the paper's network, which sees no sigma, makes of it
+ALL_SAMPLERS = ("fast", "langevin", ACTUAL)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from snips.experiments import datasets
-from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.base import ALL_SAMPLERS, Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
 from snips.experiments.published import CELEBA_SAMPLES, SIGMA_CELEBA, TABLE_1
 from snips.experiments.sampled import (
@@ -42,9 +42,10 @@ FULL_IMAGES, LANGEVIN_IMAGES, QUICK_IMAGES = 64, 2, 1
 def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
     """What is compared, by name: how samples are drawn, and of how many images."""
     count = request.images or request.choose(FULL_IMAGES, QUICK_IMAGES)
-    fast, langevin = (replace(Sampling.of(request, sampler), samples=SAMPLES) for sampler in ("fast", "langevin"))
+    fast, *slow = (replace(Sampling.of(request, sampler), samples=SAMPLES) for sampler in ALL_SAMPLERS)
     chosen = {f"fast {nfe}": (replace(fast, nfe=nfe), count) for nfe in (QUICK_CALLS if request.quick else CALLS)}
-    chosen[f"langevin {langevin.preset.levels * langevin.preset.tau}"] = (langevin, min(count, LANGEVIN_IMAGES))
+    for each in slow:
+        chosen[f"{each.sampler} {each.preset.levels * each.preset.tau}"] = (each, min(count, LANGEVIN_IMAGES))
     return {name: value for name, value in chosen.items() if value[0].sampler in request.samplers}
 
 
@@ -109,7 +110,7 @@ def stored_langevin(result: Path, prior: dict[str, str]) -> list[dict[str, Any]]
     results = read_json(result)["results"]
     mine = results["rows"] if results["prior"] == prior else []
     bare = {"coverage": None, "inside": {}}
-    return [{**row, **bare} for row in mine if row["sampler"] == "langevin" and row["problem"] in TABLE_1]
+    return [{**row, **bare} for row in mine if row["sampler"] != "fast" and row["problem"] in TABLE_1]
 
 
 def describe(results: dict[str, Any]) -> str:

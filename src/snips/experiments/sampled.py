@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from snips.experiments.base import Measured, Part, Request
+from snips.experiments.base import ACTUAL, Measured, Part, Request
 from snips.experiments.published import CELEBA_SAMPLES
 from snips.metrics.calibration import coverage, widest_level
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
@@ -31,11 +31,11 @@ QUICK_LANGEVIN = LangevinPreset(first=90, last=0.01, levels=12, c=0.033, tau=1)
 class Sampling:
     """How samples are drawn."""
 
-    sampler: str
+    sampler: str  # a name in ALL_SAMPLERS
     samples: int
     seed: int
     nfe: int  # of `fast`
-    preset: LangevinPreset  # of `langevin`
+    preset: LangevinPreset  # of the others
 
     @classmethod
     def of(cls, request: Request, sampler: str, samples: int = CELEBA_SAMPLES, preset: str = "celeba") -> Sampling:
@@ -49,7 +49,9 @@ class Sampling:
         )
 
     def options(self) -> dict[str, Any]:
-        return {"nfe": self.nfe} if self.sampler == "fast" else self.preset.options()
+        if self.sampler == "fast":
+            return {"nfe": self.nfe}
+        return {**self.preset.options(), "actual_noise": self.sampler == ACTUAL}
 
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
@@ -60,7 +62,7 @@ class Sampling:
         return restore(
             problem,
             prior,
-            sampler=self.sampler,
+            sampler="fast" if self.sampler == "fast" else "langevin",
             samples=self.samples,
             seed=self.seed,
             on_step=on_step,

@@ -15,6 +15,7 @@ class Prior(nn.Module):
     """
 
     name: str = ""  # for people and for result.json; the class's where empty
+    mirrored: bool = False  # whether an image is as likely as its mirror image; samplers then use both
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """E[x_clean | x_clean + sigma n = x] for x (B, C, H, W); sigma is a number, a () or a (B,) tensor."""

@@ -25,6 +25,7 @@ class LowPrecision(Prior):
                 "this package can; leave out --precision"
             )
         self.prior, self.name = prior, f"{prior.name or type(prior).__name__}, bfloat16"
+        self.mirrored = prior.mirrored
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         return self.estimate(x, sigma)[0].to(x.dtype)

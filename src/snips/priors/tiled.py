@@ -30,7 +30,7 @@ class TiledPrior(Prior):
         check_sides(side, margin)
         if hasattr(prior, "image_shape"):
             raise ValueError(f"the prior {prior.name or type(prior).__name__} is of one size of images: not for tiles")
-        self.prior, self.side, self.margin = prior, side, margin
+        self.prior, self.side, self.margin, self.mirrored = prior, side, margin, prior.mirrored
         self.name = f"{prior.name or type(prior).__name__}, tiles of {side} + 2 x {margin}"
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:

@@ -52,6 +52,8 @@ class UNetConfig:
 class UNet(Prior):
     """A learned prior: `denoise(x, sigma)` for x (B, C, H, W) of any size, C one of `config.channels`."""
 
+    mirrored = True  # training flips its images at random
+
     def __init__(self, config: UNetConfig = UNetConfig()) -> None:  # noqa: B008 (frozen)
         super().__init__()
         self.config = config

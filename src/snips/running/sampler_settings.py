@@ -7,18 +7,20 @@ from typing import Any
 from snips.names import unknown_name
 from snips.restoration import SAMPLERS
 from snips.samplers import PRESETS
-from snips.samplers.annealed_langevin import noise_left
+from snips.samplers.annealed_langevin import noise_of_states
 from snips.schedules import check_calls, geometric
 
 MUCH_LEFT = 2.0  # times the last noise level: with the paper's settings it is 1.06 and 1.10
 
 
-def sampler_settings(sampler: str, nfe: int, preset: str, levels: int | None) -> dict[str, Any]:
+def sampler_settings(
+    sampler: str, nfe: int, preset: str, levels: int | None, actual_noise: bool = False
+) -> dict[str, Any]:
     """The sampler's options, checked before anything is said or computed."""
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
     if sampler == "langevin":
-        return _langevin_options(preset, levels)
+        return {**_langevin_options(preset, levels), "actual_noise": actual_noise}
     check_calls(nfe)
     return {"nfe": nfe}
 
@@ -36,7 +38,7 @@ def few_levels(sampler: str, settings: dict[str, Any]) -> str | None:
     if sampler != "langevin":
         return None
     sigmas = settings["sigmas"]
-    left = noise_left(sigmas, settings["c"], settings["tau"])
+    left = noise_of_states(sigmas, settings["c"], settings["tau"])[-1]
     if left <= MUCH_LEFT * float(sigmas[-1]):
         return None
     return f"{len(sigmas)} levels are too few: noise of about {left:.2g} stays in the samples"

@@ -104,6 +104,16 @@ def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[st
             raise ValueError(unknown_name(f"option of the sampler {name}", option, known))
 
 
+def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
+    """The call of step number `step`; of a `mirrored` prior every other one sees the mirror image.
+
+    A network treats the two a little differently. In turn, these errors cancel over the steps instead of adding up.
+    """
+    if prior.mirrored and step % 2 == 0:
+        return denoise(prior, x.flip(-1), sigma, step).flip(-1)
+    return denoise(prior, x, sigma, step)
+
+
 def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
     """One call of the prior, with what it returns checked."""
     with torch.no_grad():

@@ -27,7 +27,7 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
@@ -84,7 +84,7 @@ def matrix_free_steps(
     state = _start(law, plan[0], Streams(seed, chains), resume)
     for i in range(state.step, len(plan)):
         sigma = plan[i]
-        denoised = denoise(prior, state.x, sigma, i + 1)
+        denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
         if i + 1 == len(plan):
             state.x = finish(law, sigma, denoised, state)
         elif plan[i + 1] == sigma:

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
@@ -92,7 +92,7 @@ def fast_steps(
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
         level, next_two = guide.level, plan[i + 1 : i + 3]
-        denoised = denoise(prior, state.x, level.sigma, i + 1)
+        denoised = denoise_in_turn(prior, state.x, level.sigma, i + 1)
         if not next_two:
             x_bar = finish(level, guide.mean(state.x, denoised))
         elif next_two[0] == level.sigma:
