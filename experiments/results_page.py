@@ -3,8 +3,8 @@
     python experiments/results_page.py [--check]
 
 Stored results are experiments/results/NAME/result.json, made by `snips experiment NAME --out experiments/results`.
-Pictures are shown only where the test images may be published. `--check` writes nothing and
-fails if the page is not what the stored results give.
+Pictures are shown only where the test images may be published: those of the same experiment with `--bundled --out
+experiments/results/bundled`. `--check` writes nothing and fails if the page is not what the stored results give.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from snips.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "results.md"
+BUNDLED = "bundled"  # the folder of results on pictures that may be shown
 PICTURES = PAGE.parent / "images" / "results"
 INTRODUCTION = """# Results
 
@@ -32,19 +33,29 @@ def page(results: Path) -> str:
     """The whole page; experiments without stored results are left out, and named at the end."""
     stored = {name: results / name / "result.json" for name in EXPERIMENTS}
     present = {name: file for name, file in stored.items() if file.is_file()}
-    sections = [INTRODUCTION, *(section(name, file) for name, file in present.items())]
+    shown = {name: results / BUNDLED / name / "result.json" for name in present}
+    sections = [INTRODUCTION, *(section(name, file, shown[name]) for name, file in present.items())]
     missing = [f"`{name}`" for name in EXPERIMENTS if name not in present]
     if missing:
         sections.append(f"Not run yet: {', '.join(missing)}.\n")
     return "\n".join(sections)
 
 
-def section(name: str, file: Path) -> str:
+def section(name: str, file: Path, bundled: Path) -> str:
     record = json.loads(file.read_text())
     made = f"`{file.relative_to(file.parents[3])}`, made by `{record['command']}` ({record['machine']})."
-    shown = "".join(f"\n![{name} {p}](images/results/{name}_{p}.png)\n" for p in pictures(record))
     text = EXPERIMENTS[name].describe(record["results"])
-    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{shown}"
+    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{gallery(name, bundled)}"
+
+
+def gallery(name: str, file: Path) -> str:
+    """The pictures of the same experiment on images that may be shown, if it was run on them."""
+    if not file.is_file():
+        return ""
+    record = json.loads(file.read_text())
+    shown = "".join(f"\n{p}:\n\n![{name} {p}](images/results/{name}_{p}.png)\n" for p in pictures(record))
+    made = f"\nOn {record['results']['source']}, made by `{record['command']} --out experiments/results/{BUNDLED}`:\n"
+    return made + shown
 
 
 def pictures(record: dict) -> list[str]:
@@ -54,7 +65,7 @@ def pictures(record: dict) -> list[str]:
 
 def copy_pictures(results: Path) -> None:
     """Beside the page, where a site can show them."""
-    for file in results.glob("*/result.json"):
+    for file in (results / BUNDLED).glob("*/result.json"):
         record = json.loads(file.read_text())
         for name in pictures(record):
             PICTURES.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ SIGMAS = geometric(1, 0.05, 6)
 
 
 class LeftToRight(Prior):
-    """Pulls towards a ramp that rises to the right, so it sees a mirror image as something else; remembers its calls."""
+    """Pulls towards a ramp that rises to the right: a mirror image is something else to it. Remembers its calls."""
 
     def __init__(self, mirrored: bool) -> None:
         super().__init__()

@@ -118,6 +118,19 @@ def test_table1_from_the_command_line(tmp_path):
     assert json.loads(pooled.stdout)["results"]["all"]["samples"] == 6 * sampled.QUICK_SAMPLES
 
 
+def test_figures_of_bundled_pictures_may_be_shown(tmp_path):
+    options = ["--bundled", "--prior", "gaussian", "--nfe", 8, "--out", tmp_path / "results" / "bundled"]
+    result = invoke("strip", *options)
+    assert result.exit_code == 0, result.output
+    file = tmp_path / "results" / "bundled" / "strip" / "result.json"
+    record = json.loads(file.read_text())
+    assert record["results"]["publishable"]
+    assert record["command"] == "snips experiment strip --bundled --prior gaussian --nfe 8"
+    module = load_script(ROOT / "experiments" / "results_page.py")
+    assert "(images/results/strip_strip.png)" in module.gallery("strip", file)
+    assert module.gallery("strip", tmp_path / "absent.json") == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -131,6 +144,7 @@ def test_table1_from_the_command_line(tmp_path):
         (["cost", "--quick", "--nfe", "20"], "cost does not take --nfe"),
         (["strip", "--quick", "--prior", "gaussian", "--precision", "foo"], "unknown precision 'foo'"),
         (["strip", "--quick", "--prior", "gaussian", "--precision", "bfloat16"], "leave out --precision"),
+        (["strip", "--quick", "--bundled"], "--bundled stands in place of"),
         (["faithfulness"], "table1"),
         (["lsun", "--quick", "--prior", "nothing"], "unknown prior"),
     ],

@@ -25,11 +25,14 @@ def experiment(
     name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
     images: Annotated[int | None, typer.Option(help="How many images, instead of the experiment's own number.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny settings, without data: does it run?")] = False,
+    bundled: Annotated[bool, typer.Option("--bundled", help="Full settings on a few pictures at hand.")] = False,
     data: Annotated[Path | None, typer.Option(help="The folder of the image collections (celeba, ...).")] = None,
     prior: Annotated[str | None, typer.Option(help="Another prior: `gaussian`, a name, or a file.")] = None,
     nfe: Annotated[int | None, typer.Option(help="fast: calls of the denoiser, instead of 100.")] = None,
     precision: PrecisionOption = "float32",
-    sampler: Annotated[list[str] | None, typer.Option(help="table1, calls: only these of fast, langevin, langevin-actual.")] = None,
+    sampler: Annotated[
+        list[str] | None, typer.Option(help="table1, calls: only fast, langevin or langevin-actual.")
+    ] = None,
     seed: SeedOption = 0,
     output: Annotated[Path, typer.Option("--out", help="Results go to the folder NAME in it.")] = Path("results"),
     force: ForceOption = False,
@@ -49,7 +52,7 @@ def experiment(
         _list({key: entry.summary for key, entry in EXPERIMENTS.items()}, as_json)
         return
     samplers = tuple(dict.fromkeys(sampler or ALL_SAMPLERS))
-    request = Request(output, data, images, quick, prior, precision, nfe, samplers, seed)
+    request = Request(output, data, images, quick, bundled, prior, precision, nfe, samplers, seed)
     _check(name, request)
     with _Bar(quiet=as_json) as bar:
         record = run(name, EXPERIMENTS[name], request, bar.update, force)
@@ -77,6 +80,8 @@ def _check(name: str, request: Request) -> None:
         if not EXPERIMENTS[name].takes_nfe:
             takers = [other for other, entry in EXPERIMENTS.items() if entry.takes_nfe]
             raise ValueError(f"{name} does not take --nfe: leave it out; these do: {', '.join(takers)}")
+    if request.bundled and (request.quick or request.data is not None):
+        raise ValueError("--bundled stands in place of --data and of --quick: give one of them")
     check_precision(request.precision)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from snips.samplers.base import OnStep
 
-ACTUAL = "langevin-actual"  # Algorithm 1 with `actual_noise`: what the paper's network, which sees no sigma, makes of it
+ACTUAL = "langevin-actual"  # Algorithm 1 with `actual_noise`; the paper's network, which sees no sigma, behaves so
 ALL_SAMPLERS = ("fast", "langevin", ACTUAL)
 
 
@@ -23,12 +23,17 @@ class Request:
     out: Path  # each experiment has a folder of its own name in it
     data: Path | None = None  # the folder of the image collections
     images: int | None = None
-    quick: bool = False  # tiny settings on pictures that are always there: does it run?
+    quick: bool = False  # tiny settings, and bundled pictures unless there is data: does it run?
+    bundled: bool = False  # pictures that are always there and may be shown, with full settings
     prior: str | None = None
     precision: str = "float32"  # of the prior's network
     nfe: int | None = None
     samplers: tuple[str, ...] = ALL_SAMPLERS
     seed: int = 0
+
+    @property
+    def without_data(self) -> bool:
+        return self.bundled or (self.quick and self.data is None)
 
     def choose(self, full: int, quick: int) -> int:
         """An experiment's own number, for the full or the quick run."""
@@ -38,6 +43,7 @@ class Request:
         """How to do it again, with FOLDER for the place of the data."""
         words = ["snips experiment", name]
         words += ["--quick"] * self.quick + ["--data FOLDER"] * (self.data is not None)
+        words += ["--bundled"] * self.bundled
         given = {"images": self.images, "prior": self.prior, "nfe": self.nfe, "seed": self.seed or None}
         words += [f"--{option} {value}" for option, value in given.items() if value is not None]
         words += [f"--precision {self.precision}"] * (self.precision != "float32")

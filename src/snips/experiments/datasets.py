@@ -35,13 +35,13 @@ class TestImages:
 
 
 def faces(request: Request, count: int) -> TestImages:
-    """CelebA's test images at 64 x 64; in a quick run without data the bundled picture and its mirror image."""
-    if request.data is not None or not request.quick:
+    """CelebA's test images at 64 x 64; without data the bundled picture and its mirror image."""
+    if not request.without_data:
         source = "CelebA, the first images of the official test split"
         return TestImages(celeba_test(_folder(request), count), source, publishable=False)
     example = example_image()
     pair = torch.cat([example, example.flip(-1)])
-    return TestImages(_first(pair, count), "the bundled picture and its mirror image, as no data was given", True)
+    return TestImages(_first(pair, count), "the bundled picture and its mirror image", True)
 
 
 def scenes(request: Request, count: int) -> TestImages:
@@ -53,10 +53,10 @@ def bedrooms(request: Request, count: int) -> TestImages:
 
 
 def _stand_in(request: Request, count: int, read: Callable[[Path, int], Tensor], source: str) -> TestImages:
-    """Images of 128 x 128; in a quick run without data, photographs of scikit-image."""
-    if request.data is not None or not request.quick:
+    """Images of 128 x 128; without data, photographs of scikit-image."""
+    if not request.without_data:
         return TestImages(read(_folder(request), count), source, publishable=False)
-    return TestImages(_first(photographs(), count), "photographs of scikit-image, as no data was given", True)
+    return TestImages(_first(photographs(), count), "photographs of scikit-image", True)
 
 
 def celeba_test(data: Path, count: int) -> Tensor:
@@ -137,6 +137,6 @@ def _folder(request: Request) -> Path:
     if request.data is None:
         raise ValueError(
             "this experiment needs images that are not part of snips: give the folder of the collections with --data, "
-            "or try --quick, which does without"
+            "or do without: --bundled has a few pictures, --quick is only a trial"
         )
     return request.data

@@ -21,12 +21,13 @@ from snips.report import comparison_columns, comparison_grid, picture_grid
 LSUN_PROBLEMS = ("sr2", "sr4", "cs4")
 STRIP_PROBLEMS = ("cs4", "cs8", "cs16")
 LSUN_SETS = {"scenes ": datasets.scenes, "bedrooms ": datasets.bedrooms}
+BUNDLED_SETS = {"photographs ": datasets.scenes}  # without data, all sets are the same
 Draw = Callable[[dict[str, InverseProblem], dict[str, torch.Tensor]], dict[str, Image.Image]]
 
 
 def prepare_celeba(request: Request) -> Study:
     """A grid of 8 images for each problem."""
-    return _faces_study(request, CELEBA_PROBLEMS, request.choose(8, 2), _grids)
+    return _faces_study(request, CELEBA_PROBLEMS, 1 if request.bundled else request.choose(8, 2), _grids)
 
 
 def prepare_strip(request: Request) -> Study:
@@ -42,8 +43,8 @@ def _faces_study(request: Request, names: tuple[str, ...], count: int, draw: Dra
 
 def prepare_lsun(request: Request) -> Study:
     """Images of 128 x 128 with the `natural` prior."""
-    count = request.images or request.choose(6, 1)
-    tests = {group: read(request, count) for group, read in LSUN_SETS.items()}
+    count = request.images or (2 if request.bundled else request.choose(6, 1))
+    tests = {group: read(request, count) for group, read in (BUNDLED_SETS if request.bundled else LSUN_SETS).items()}
     problems = {
         group + name: simulated(name, test.images, SIGMA_LSUN, request.seed)
         for group, test in tests.items()
