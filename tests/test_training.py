@@ -198,3 +198,8 @@ def test_bfloat16_steps_are_nearly_those_of_float32(settings, tmp_path):
     assert (full - half).norm() < 0.2 * (full - fresh).norm()
     with pytest.raises(ValueError, match="float16"):
         train(replace(settings, out=str(tmp_path / "other"), precision="float61"))
+
+
+def test_an_unknown_optimiser_is_refused(settings):
+    with pytest.raises(ValueError, match="did you mean muon"):
+        replace(settings, optimiser="moun")

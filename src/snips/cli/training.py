@@ -34,6 +34,9 @@ class TrainingOptions:
     steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None
+    optimiser: Annotated[
+        str | None, typer.Option(help="`adam`; or `muon`, which learns more from each image: best with --batch 16.")
+    ] = None
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None
     crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None
     init: Annotated[

@@ -99,7 +99,7 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
     model.train().requires_grad_(True)
     if settings.compile and isinstance(model, UNet):
         model._body = torch.compile(model._body)  # pyright: ignore[reportAttributeAccessIssue]
-    optimiser = OPTIMISERS[settings.optimiser](model, settings.lr)
+    optimiser = OPTIMISERS[settings.optimiser](model, settings.lr, getattr(torch, settings.precision))
     state = TrainState(settings.network, model, optimiser, [PowerAverage(model, g) for g in settings.averages])
     if stored is not None:
         _restore(state, stored, path)

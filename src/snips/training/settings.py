@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from snips.names import check_count
+from snips.names import check_count, unknown_name
+from snips.priors.precision import check_precision
 from snips.priors.unet import UNetConfig
 from snips.training.loss import NoiseLevels
 from snips.training.networks import Config
+from snips.training.optim import OPTIMISERS
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class TrainSettings:
             check_count(name, getattr(self, name))
         if self.steps is not None:
             check_count("steps", self.steps)
+        check_precision(self.precision)
+        if self.optimiser not in OPTIMISERS:
+            raise ValueError(unknown_name("optimiser", self.optimiser, list(OPTIMISERS)))
         if not 0 < self.lr < math.inf:
             raise ValueError(f"lr must be above 0 and finite, but is {self.lr}")
         for name in ("cooldown", "minutes", "seed"):
