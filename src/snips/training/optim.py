@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class Muon(torch.optim.Optimizer):
     """Momentum whose matrix is made orthogonal (Jordan et al. 2024) for kernels; Adam for everything else.
 
-    An orthogonal update moves all directions of a layer alike. It costs some fifteen matrix products per layer and step,
+    An orthogonal update moves all directions of a layer alike. It costs fifteen matrix products per layer and step,
     whatever the batch is: less with larger batches, and half as much in bfloat16. Updates have the size of Adam's.
     """
 
