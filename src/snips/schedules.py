@@ -32,9 +32,10 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
 
 FEWEST_CALLS = 4  # of the fast sampler
 FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
-CROSSING = 3.0  # levels are dense, and corrected, within this factor of sigma_0 / s_max
+CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
-CALLS_PER_LEVEL = 2  # for each level but the first, on average
+CORRECTED = (0.6, 3.0)  # times sigma_0 / s_max: between these, levels are corrected
+CALLS_PER_LEVEL = 1.5  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
@@ -58,8 +59,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     check_calls(nfe)
     last = min(FINE, max(shown / 2, FINEST))
     first = max(3 * spread, 4 * last)
-    levels = dense_around(first, last, shown, 1 + nfe // CALLS_PER_LEVEL)
-    corrected = [shown / CROSSING <= level <= CROSSING * shown for level in levels]
+    levels = dense_around(first, last, shown, 1 + int(nfe / CALLS_PER_LEVEL))
+    corrected = [CORRECTED[0] * shown <= level <= CORRECTED[1] * shown for level in levels]
     return repeated(levels, corrected if any(corrected) else [True] * len(levels), nfe)
 
 
