@@ -20,6 +20,7 @@ from stored_tables import (
     exactness_tables,
     face_mixture,
     facts,
+    message_passing,
     noise,
     operators,
     outcomes,
@@ -108,6 +109,13 @@ MEASUREMENTS = [
         "python benchmarks/face_mixture.py --data FOLDER",
         "Grey faces of 32 x 32 from a Gaussian mixture: samples of the exact posterior and of the fast sampler.",
         face_mixture,
+    ),
+    Measurement(
+        "Prior or sampler?",
+        BENCHMARKS / "message_passing.json",
+        "python benchmarks/message_passing.py --data FOLDER",
+        "8 faces with the bundled prior: the posterior mean without any samples, beside that of the fast sampler.",
+        message_passing,
     ),
     Measurement("Other samplers", BENCHMARKS / "peers.json", "python benchmarks/peers.py", PEERS, peers_tables),
     Measurement(

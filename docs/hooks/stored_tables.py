@@ -70,6 +70,13 @@ def face_mixture(record: dict[str, Any]) -> str:
     return table(["problem", "sampler", "samples dB", "mean dB", "samples − exact", "mean − exact"], rows)
 
 
+def message_passing(record: dict[str, Any]) -> str:
+    """PSNR of the posterior mean by an algorithm without samples, and of the mean of samples."""
+    keys = ("message_passing", "mean_of_infinitely_many", "mean_of_samples")
+    rows = [[row["problem"], *(f"{row[key]:.2f}" for key in keys)] for row in record["results"]]
+    return table(["problem", "message passing dB", "mean of infinitely many samples dB", "mean of 8 dB"], rows)
+
+
 def calibration(record: dict[str, Any]) -> str:
     columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
     return table(columns, [[row[column] for column in columns] for row in record["results"]])
