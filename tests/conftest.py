@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from snips.priors import GaussianMixture, registry
+from snips.priors.precision import WITHOUT_AMX, bfloat16_works
 from web_pages import CHROMIUM, MAX_MB, MAX_PIXELS, SWITCHES, Server, Visit
+
+# Where the processor's AMX does not work, tests of bfloat16 do without; PyTorch asks only once, so it is set here.
+if not bfloat16_works():
+    os.environ.update([WITHOUT_AMX])
+    bfloat16_works.cache_clear()
 
 # Seeds are fixed: a test that fails once fails again.
 settings.register_profile("snips", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

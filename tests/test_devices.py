@@ -13,7 +13,7 @@ import snips
 from batch_cases import pictures
 from snips import InverseProblem, load_image, load_prior, make_operator, restore
 from snips.cli import app
-from snips.priors import StationaryGaussian
+from snips.priors import StationaryGaussian, precision
 from snips.priors.precision import with_precision
 from snips.restoration import Interrupted
 from snips.running.devices import pick_device, restore_on
@@ -73,6 +73,42 @@ def test_precision_is_of_our_networks_alone():
         with_precision(StationaryGaussian.natural((1, 8, 8)), "bfloat16")
     with pytest.raises(ValueError, match="unknown precision"):
         with_precision(StationaryGaussian.natural((1, 8, 8)), "float16")
+
+
+@pytest.fixture
+def processor(tmp_path, monkeypatch):
+    """Pretends that the processor offers AMX, and that PyTorch's products end as the given program does."""
+
+    def pretend(flags: str, program: str) -> None:
+        (tmp_path / "cpuinfo").write_text(f"flags : fpu {flags}\n")
+        monkeypatch.setattr(precision, "CPU_INFO", tmp_path / "cpuinfo")
+        monkeypatch.setattr(precision, "PROBE", program)
+        precision.bfloat16_works.cache_clear()
+
+    yield pretend
+    precision.bfloat16_works.cache_clear()
+
+
+ILLEGAL = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+
+
+@pytest.mark.parametrize(
+    ("flags", "program", "works"),
+    [("amx_tile", ILLEGAL, False), ("amx_tile", "pass", True), ("avx512_bf16", ILLEGAL, True)],
+)
+def test_a_processor_whose_products_crash_is_found_out(flags, program, works, processor):
+    processor(flags, program)
+    assert precision.bfloat16_works() is works
+
+
+def test_products_that_would_crash_are_one_clear_line(processor, tmp_path):
+    processor("amx_tile", ILLEGAL)
+    options = ["--simulate", "--prior", "faces", "--precision", "bfloat16", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["restore", str(EXAMPLE), "--problem", "sr2", "--sigma", "0.1", *options])
+    assert result.exit_code == 2
+    assert "crash on this processor" in result.stderr
+    assert "ONEDNN_MAX_CPU_ISA" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_lower_precision_changes_less_than_sampling_noise():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
 import torch
 from torch import Tensor
 
@@ -50,4 +55,28 @@ def check_precision(precision: str) -> None:
 def with_precision(prior: Prior, precision: str) -> Prior:
     """The prior with its network in that precision."""
     check_precision(precision)
-    return prior if precision == "float32" else LowPrecision(prior)
+    if precision == "float32":
+        return prior
+    low = LowPrecision(prior)
+    if not bfloat16_works() and next(prior.parameters()).device.type == "cpu":
+        raise ValueError(
+            "products in bfloat16 crash on this processor, whose matrix unit (AMX) is hidden in part: use float32, "
+            f"or set {WITHOUT_AMX[0]}={WITHOUT_AMX[1]} before the start"
+        )
+    return low
+
+
+WITHOUT_AMX = ("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # an environment variable that PyTorch's kernels obey
+CPU_INFO = Path("/proc/cpuinfo")
+PROBE = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); a @ a"
+
+
+@cache
+def bfloat16_works() -> bool:
+    """Whether the CPU survives a product in bfloat16: some virtual machines offer AMX and hide how to set it up.
+
+    There PyTorch dies of an illegal instruction, so it is tried in a process of its own, where AMX is offered at all.
+    """
+    if not CPU_INFO.is_file() or "amx_tile" not in CPU_INFO.read_text():
+        return True
+    return subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=False).returncode == 0
