@@ -18,10 +18,12 @@ import torch
 from torch import Tensor
 
 from measure import print_table, store
+from own_truths import errors_and_variances
 from snips import InverseProblem, load_prior, make_operator
 from snips.experiments.datasets import celeba_test
 from snips.metrics import psnr
 from snips.priors import Prior
+from snips.priors.precision import PRECISIONS, with_precision
 from snips.samplers import fast
 
 IMAGES, SAMPLES, SIGMA_0 = 8, 8, 0.1
@@ -67,9 +69,7 @@ def message_passing(problem: InverseProblem, prior: Prior, error: Error) -> tupl
 
 def of_infinitely_many(samples: Tensor, truth: Tensor) -> Tensor:
     """PSNR that the mean of more and more samples (K, B, C, H, W) tends to, for each image."""
-    clamped = samples.clamp(0, 1)
-    squared = (clamped.mean(0) - truth).square() - clamped.var(0) / len(samples)
-    return -10 * squared.mean((1, 2, 3)).log10()
+    return -10 * errors_and_variances(samples.clamp(0, 1), truth)[0].log10()
 
 
 def row_of(name: str, images: Tensor, prior: Prior, error: Error) -> dict[str, object]:
@@ -88,8 +88,10 @@ def row_of(name: str, images: Tensor, prior: Prior, error: Error) -> dict[str, o
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds celeba")
-    images = celeba_test(parser.parse_args().data, 4 * IMAGES)
-    prior = load_prior("faces")
+    parser.add_argument("--precision", default="float32", help=", ".join(PRECISIONS))
+    options = parser.parse_args()
+    images = celeba_test(options.data, 4 * IMAGES)
+    prior = with_precision(load_prior("faces"), options.precision)
     error = error_of(prior, images[IMAGES:])
     rows = [row_of(name, images[:IMAGES], prior, error) for name in PROBLEMS]
     keys = ("message_passing", "mean_of_infinitely_many", "mean_of_samples")

@@ -73,7 +73,7 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     record = {"results": {"prior": {"name": "a"}, "rows": [row, *others]}}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
-    assert calls.stored_langevin(file, {"name": "a"}) == [{**row, "coverage": None, "inside": {}}]
+    assert calls.stored_langevin(file, {"name": "a"}) == [{**row, "covered_images": 0, "inside": {}}]
     assert calls.stored_langevin(file, {"name": "b"}) == []
     assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}) == []
 

@@ -12,7 +12,7 @@ from PIL import Image
 from command_line import refused
 from command_line import run as commanded
 from scripts import load_script
-from snips.experiments import EXPERIMENTS, Request, ablation, published, run, sampled
+from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Study
 from snips.images import example_image
 from snips.priors import Prior
@@ -98,10 +98,19 @@ def test_calls_take_quality_from_8_samples_and_intervals_from_19(tmp_path):
     record = run("calls", EXPERIMENTS["calls"], request, silent)
     rows = record["results"]["rows"]
     assert [(row["problem"], row["sampler"]) for row in rows] == [(name, "fast 8") for name in published.TABLE_1]
-    assert {row["coverage_level"] for row in rows} == {0.9}
+    assert {row["covered_images"] for row in rows} == {1}
     assert {row["faithfulness"]["samples"] for row in rows} == {8}
     assert all(0 <= row["inside"]["contrast"]["mean"] <= 1 for row in rows)
     assert "exact: 90 %" in (tmp_path / "calls" / "result.md").read_text(encoding="utf-8")
+
+
+def test_intervals_are_of_the_first_images(tmp_path, monkeypatch):
+    monkeypatch.setattr(calls, "COVERED_IMAGES", 1)
+    request = Request(tmp_path, quick=True, prior="gaussian", samplers=("fast",), images=2)
+    for row in run("calls", EXPERIMENTS["calls"], request, silent)["results"]["rows"]:
+        assert (row["images"], row["covered_images"]) == (2, 1)
+        assert row["faithfulness"]["samples"] == 16
+        assert row["inside"]["pixels"]["standard_error"] is None  # of one image
 
 
 def test_table1_from_the_command_line(tmp_path):

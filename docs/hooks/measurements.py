@@ -25,6 +25,7 @@ from stored_tables import (
     operators,
     outcomes,
     overhead,
+    own_truths,
     peers_tables,
     scaling,
     soak,
@@ -116,6 +117,13 @@ MEASUREMENTS = [
         "python benchmarks/message_passing.py --data FOLDER",
         "8 faces with the bundled prior: the posterior mean without any samples, beside that of the fast sampler.",
         message_passing,
+    ),
+    Measurement(
+        "Truths of the prior itself",
+        BENCHMARKS / "own_truths.json",
+        "python benchmarks/own_truths.py --data FOLDER",
+        "Do samples scatter as much as their mean errs, for images drawn from the prior and for faces of CelebA?",
+        own_truths,
     ),
     Measurement("Other samplers", BENCHMARKS / "peers.json", "python benchmarks/peers.py", PEERS, peers_tables),
     Measurement(

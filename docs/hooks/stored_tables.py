@@ -77,6 +77,15 @@ def message_passing(record: dict[str, Any]) -> str:
     return table(["problem", "message passing dB", "mean of infinitely many samples dB", "mean of 8 dB"], rows)
 
 
+def own_truths(record: dict[str, Any]) -> str:
+    """Whether samples scatter as much as their mean errs, for truths of the prior itself and for real ones."""
+    rows = []
+    for row in record["results"]:
+        shares = [f"{row[key]:.3f} ± {row[f'{key}_error']:.3f}" for key in ("ratio", "coverage")]
+        rows.append([row["problem"], row["truths"], str(row["images"]), *shares])
+    return table(["problem", "truths", "images", "variance / squared error", "inside 90 % intervals"], rows)
+
+
 def calibration(record: dict[str, Any]) -> str:
     columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
     return table(columns, [[row[column] for column in columns] for row in record["results"]])

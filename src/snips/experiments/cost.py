@@ -18,7 +18,7 @@ from snips.experiments.published import CELEBA_SAMPLES, SECONDS_CELEBA, SIGMA_CE
 from snips.experiments.sampled import experiment_prior, prior_identity, simulated
 from snips.priors import Prior
 from snips.priors.ncsnv2 import NCSNv2
-from snips.priors.precision import with_precision
+from snips.priors.precision import bfloat16_works, with_precision
 from snips.priors.unet import UNet
 from snips.problems import InverseProblem
 from snips.samplers import fast_steps, langevin_steps
@@ -65,7 +65,7 @@ def prepare(request: Request) -> Study:
     ours = experiment_prior(replace(request, precision="float32"), "faces", test.images)
     torch.manual_seed(request.seed)
     networks: dict[str, Prior] = {"faces": ours, "ncsnv2": NCSNv2(16 if request.quick else 128).eval()}
-    if isinstance(ours, UNet):
+    if isinstance(ours, UNet) and bfloat16_works():
         networks[LOW] = with_precision(ours, "bfloat16")
     samples = request.choose(CELEBA_SAMPLES, 2)
     runs = [run for run in (QUICK_RUNS if request.quick else FULL_RUNS) if run.network in networks]
