@@ -1,9 +1,9 @@
 """Quality against calls of the denoiser on CelebA, and whether the intervals of the samples hold the truth.
 
-PSNR and faithfulness are those of 8 samples, as in Table 1. The first images have 19 samples, for coverage: the interval
-between the smallest and the largest holds the truth with probability 0.90 if samples and truth have the same law. It is
-taken for pixels, and for three numbers that summarise an image. Algorithm 1 takes so long that it is run on fewer images
-here; where the results of `table1` lie in the same folder, its rows there are shown as well.
+PSNR and faithfulness are those of 8 samples, as in Table 1. The first images have 19 samples, for coverage: the
+interval between the smallest and the largest holds the truth with probability 0.90 if samples and truth have the same
+law. It is taken for pixels, and for three numbers that summarise an image. Algorithm 1 takes so long that it is run on
+fewer images here; where the results of `table1` lie in the same folder, its rows there are shown as well.
 """
 
 from __future__ import annotations
