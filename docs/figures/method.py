@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 
 import snips
 from snips.samplers.conditional import Coordinates
+from snips.samplers.guidance import Photographs
+from snips.samplers.predictor_corrector import chosen_sigmas
 from snips.streams import Chain
 
 SHAPE = (1, 16, 16)
@@ -113,7 +115,7 @@ def newton() -> None:
     left.loglog(r, c / np.maximum(room, 1e-4), color=ORANGE, label="equal: c sigma² / A")
     left.axhline(c, color=BLUE, label="Newton: c")
     left.axhline(2, color=GREY, linestyle=":", label="above, a chain diverges")
-    left.set(xlabel="r = s sigma / sigma_0", ylabel="step, relative to the width", ylim=(0.05, 50))
+    left.set(xlabel="r = s sigma / sigma_0", ylabel="step / A", ylim=(0.05, 50))
     left.legend(fontsize=7)
     draw_spreads(right, c)
     save_figure(figure, "method/newton")
@@ -164,6 +166,22 @@ def chain_variances(c: float, chains: int = 20_000) -> tuple[float, float]:
     return float(fresh.var()), float(shared.var())
 
 
+def plan() -> None:
+    """The noise level of each call of the fast sampler, for two problems."""
+    figure, axis = plt.subplots(figsize=(5.6, 2.9))
+    for name, colour in (("deblur_uniform", BLUE), ("cs4", ORANGE)):
+        operator = snips.make_operator(name, (3, 64, 64))
+        problem = snips.InverseProblem.simulate(operator, torch.full((1, 3, 64, 64), 0.5), sigma_0=0.1, seed=0)
+        levels = chosen_sigmas(Coordinates(problem, [Chain(0, 0)]), Photographs(operator), 100)
+        repeats = [i for i in range(1, 100) if levels[i] == levels[i - 1]]
+        axis.semilogy(levels, color=colour, label=name)
+        axis.semilogy(repeats, [levels[i] for i in repeats], ".", color=colour)
+    axis.axhline(0.1, color=GREY, linestyle=":")  # s_max is 1 for both
+    axis.set(xlabel="call of the denoiser", ylabel="noise level sigma")
+    axis.legend(fontsize=7)
+    save_figure(figure, "method/plan")
+
+
 if __name__ == "__main__":
-    for draw in (coordinates, carving, regimes, newton, corrections):
+    for draw in (coordinates, carving, regimes, newton, corrections, plan):
         draw()

@@ -71,8 +71,9 @@ print(snips.check_prior(calibrated, images, LEVELS))
 # %% [markdown]
 # ## What it does to error bars
 #
-# Draw truths from the prior, measure them, restore, and count how often 90 % intervals hold the truth. This is the
-# only test that sees everything at once: prior, operator, noise level and sampler.
+# Draw truths from the prior, measure them, restore, and count how often 90 % intervals hold the truth. This tests
+# prior and sampler together. It cannot see a wrong operator or noise level, as the measurements are simulated with
+# the very H and sigma_0 that `restore` is given; for those, look at the verdict on real data.
 
 # %%
 from snips.metrics.calibration import coverage

@@ -54,7 +54,7 @@ for threshold in (0.06, 0.10, 0.12):
 
 # %% [markdown]
 # The noise of the measurement lifts pixels over the threshold, so it finds too much strong stain. The mean of the
-# samples is smooth, and finds less of the strongest than any sample has. The samples lie between, and say how sure
+# samples is smooth, and finds less of the strongest than the samples do. The samples lie between, and say how sure
 # they are, but too sure: where the truth is more than two or three standard deviations away, the prior is wrong about
 # such pixels, and the error bar, which takes it for right, does not know. The higher the threshold, the fewer and the
 # more extreme the pixels that decide.
@@ -72,12 +72,13 @@ print(f"{held.share:.1%} of pixels lie inside their {held.level:.1%} interval")
 
 figure, axes = plt.subplots(1, 3, figsize=(8, 2.8))
 error = (result.mean - x)[0].abs().mean(0)
-axes[0].imshow(result.std[0].mean(0).numpy(), cmap="magma")
+scale = {"cmap": "magma", "vmin": 0, "vmax": float(error.max())}  # one for both, so that they can be compared
+axes[0].imshow(result.std[0].mean(0).numpy(), **scale)
 axes[0].set_title("standard deviation")
-axes[1].imshow(error.numpy(), cmap="magma")
+axes[1].imshow(error.numpy(), **scale)
 axes[1].set_title("error of the mean")
-axes[2].imshow(held.inside[0].all(0).numpy(), cmap="gray")
-axes[2].set_title("inside the interval")
+axes[2].imshow(held.inside[0].float().mean(0).numpy(), cmap="gray")
+axes[2].set_title("share of channels inside")
 for axis in axes:
     axis.set(xticks=[], yticks=[])
 

@@ -124,4 +124,4 @@ for axis, (title, image) in zip(axes, shown.items(), strict=True):
 #
 # To use it on the command line, register it in a package of yours ([Plug-ins](../bring_your_own.md#plug-ins)); to
 # add it to snips itself, see *Add an operator* in `CONTRIBUTING.md`. If you have a matrix, or functions for $Hx$
-# and $H^T y$, you need none of this: `snips.as_operator` takes them as they are.
+# and $H^T y$, you need none of this: see [Functions](../bring_your_own.md#functions).
