@@ -28,7 +28,7 @@ from snips.posing.from_files import (
 from snips.posing.grey import as_grey
 from snips.posing.numbers import problem_of
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
-from snips.problems import Build
+from snips.problems import Build, problem_entry
 
 
 def posed_item(item: Item, seed: int, build: Build, grey: bool) -> PhotoProblem:
@@ -114,7 +114,7 @@ def _options(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sigma(row: dict[str, Any], options: dict[str, Any]) -> float | str | None:
-    return sigma_from(row.get("sigma"), problem=problem_name(row.get("problem"), options))
+    return sigma_from(row.get("sigma"), own_scale=problem_entry(problem_name(row.get("problem"), options)).own_scale)
 
 
 def _range(row: dict[str, Any]) -> tuple[float, float] | None:
