@@ -95,12 +95,19 @@ def test_a_matrix_and_its_numbers_are_not_told_about_black_and_white(sums, tmp_p
     ("more", "line"),
     [
         ((), "say with --shape C,H,W of which image; a clean image needs --simulate"),
+        (("--shape", "1,8,8", "--range", "0,9"), "is not a measurement of cs4 of images (1, 8, 8)"),
         (("--shape", "1,8,8"), "float64 and shape (24,) is not a measurement of cs4 of images (1, 8, 8)"),
     ],
 )
 def test_numbers_that_fit_no_image_are_refused_with_what_to_do(sums, more, line, tmp_path):
     np.save(tmp_path / "y.npy", sums[1])
     assert line in refused(run("restore", tmp_path / "y.npy", "-p", "cs4", *more, "--out", tmp_path / "out"))
+
+
+def test_numbers_of_a_file_have_no_black_and_white(tmp_path):
+    np.save(tmp_path / "y.npy", np.zeros((1, 16)))
+    options = ("-p", "cs4", "--shape", "1,8,8", "--range", "0,255", "--out", tmp_path / "out")
+    assert "what cs4 measures has units of its own" in refused(run("restore", tmp_path / "y.npy", *options))
 
 
 def block_sums():

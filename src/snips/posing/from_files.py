@@ -17,7 +17,7 @@ from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
 from snips.posing.numbers import numbers_in, pose_numbers
 from snips.posing.options import normalised
-from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
+from snips.posing.pictures import AUTO, PhotoProblem, pose, refusal, simulate
 from snips.problems import Build, make_operator, problem_entry
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
@@ -143,9 +143,11 @@ def posed_problem(
     name = problem_name(problem, options)
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     level = AUTO if sigma is None else sigma
-    if not simulated and values is None:
+    if not simulated and (values is None or refusal(name)):
         if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
-            return pose_numbers(numbers, name, level, options, wanted, build)
+            posed = pose_numbers(numbers, name, level, options, wanted, build, has_range=values is not None)
+            if posed is not None:
+                return posed
         if problem_entry(name).own_scale and file.suffix.lower() in measurement_files.ARRAYS:
             values = (0.0, 1.0)
     photo = load_photo(file, values)

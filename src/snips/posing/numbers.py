@@ -18,16 +18,17 @@ from snips.photos.photo import FULL_SCALE, only_array
 from snips.posing.measurement_files import ARRAYS
 from snips.posing.noise import estimate_noise
 from snips.posing.pictures import AUTO, PhotoProblem, refusal
-from snips.problems import Build, InverseProblem, Shape
+from snips.problems import PROBLEMS, Build, InverseProblem, Shape
 
 
 def numbers_in(file: Path, problem: str, image_shape: Shape | None) -> np.ndarray | None:
     """The array of a file that can only be such a measurement; None where it is, or may be, a picture.
 
-    What a matrix measures may be a picture, unless the image has another shape.
+    What a matrix or a plug-in measures may be a picture, unless the image has another shape.
     """
     reason = refusal(problem)
-    if file.suffix.lower() not in ARRAYS or not (reason or (problem == "matrix" and image_shape is not None)):
+    open_scale = problem not in PROBLEMS or PROBLEMS[problem].own_scale
+    if file.suffix.lower() not in ARRAYS or not (reason or (open_scale and image_shape is not None)):
         return None
     if image_shape is None:
         raise ValueError(
@@ -38,17 +39,27 @@ def numbers_in(file: Path, problem: str, image_shape: Shape | None) -> np.ndarra
 
 
 def pose_numbers(
-    values: np.ndarray, problem: str, sigma_0: float | str, options: dict[str, Any], image_shape: Shape, build: Build
-) -> PhotoProblem:
-    """Numbers as the measurement of a problem by name."""
+    values: np.ndarray,
+    problem: str,
+    sigma_0: float | str,
+    options: dict[str, Any],
+    image_shape: Shape,
+    build: Build,
+    has_range: bool = False,
+) -> PhotoProblem | None:
+    """Numbers as the measurement of a problem by name; None where they can only be a picture."""
     operator = build(problem, image_shape, **options)
     y = as_measurement(values, operator)
-    if y is None:
+    if y is not None:
+        check_no_range(operator, problem, has_range)
+    if y is not None and not has_range:
+        return problem_of(operator, y, sigma_0)
+    if refusal(problem):
         raise ValueError(
             f"an array of {values.dtype} and shape {values.shape} is not a measurement of {problem} of images "
             f"{image_shape}: that has the shape {operator.measurement_shape}"
         )
-    return problem_of(operator, y, sigma_0)
+    return None
 
 
 def problem_of(operator: LinearOperator, y: Tensor, sigma_0: float | str) -> PhotoProblem:
@@ -80,7 +91,7 @@ def as_measurement(values: Any, operator: LinearOperator) -> Tensor | None:
         y = torch.view_as_real(y.resolve_conj())
     shape = operator.measurement_shape
     fits = tuple(y.shape) in (shape, shape[1:] if shape[0] == 1 else shape)
-    in_order = y.numel() == math.prod(shape) and (y.ndim == 1 or isinstance(operator, Dense))
+    in_order = y.numel() == math.prod(shape) and (y.ndim == 1 or (isinstance(operator, Dense) and not _has_white(y)))
     if fits or in_order:
         y = y.reshape(1, *shape)
     return in_own_memory(_as_floats(y)) if tuple(y.shape[1:]) == shape else None
@@ -103,8 +114,11 @@ def channels_first(values: Any, operator: LinearOperator) -> Any:
 
 def _is_photo(y: Tensor, operator: LinearOperator) -> bool:
     """Whether numbers have an obvious white and the shape of a picture, or the operator measures pixels."""
-    obvious = str(y.dtype).removeprefix("torch.") in FULL_SCALE
-    return obvious and (operator.pixel_values or in_rows_and_columns(operator))
+    return _has_white(y) and (operator.pixel_values or in_rows_and_columns(operator))
+
+
+def _has_white(y: Tensor) -> bool:
+    return str(y.dtype).removeprefix("torch.") in FULL_SCALE
 
 
 def _as_floats(y: Tensor) -> Tensor:
