@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from batch_cases import SETTINGS, items_of, pictures, run, tensors
-from snips import Restoration
+from snips import Restoration, load_prior
 from snips.batch import Item, RunFolder, run_batch
 from snips.batch.work import Workshop, weights_digests
+from snips.experiments.sampled import prior_identity
 from snips.priors.unet import UNet, UNetConfig, save_unet
 
 
@@ -114,6 +115,21 @@ def test_other_weights_of_the_same_prior_are_refused(source, tmp_path):
         run_batch(items_of(source, out), RunFolder(out), settings[1])
     scores = run_batch(items_of(source, tmp_path), RunFolder(tmp_path / "other"), settings[1])
     assert not scores.failed, scores.failed
+
+
+def test_one_digest_of_weights_for_batches_and_experiments(tmp_path):
+    """Whoever compares two results compares like with like; the file's name and its place are no part of it."""
+    torch.manual_seed(0)
+    network = UNet(UNetConfig(channels=(3,), widths=(8,), encoder=(1,), decoder=(1,)))
+    files = [str(tmp_path / name) for name in ("a.safetensors", "b.safetensors")]
+    for file in files:
+        save_unet(network, file)
+    found = [weights_digests(file)[file] for file in files]
+    stored = load_prior(files[0])
+    assert found[0] == found[1] == prior_identity(stored)["sha256"]
+    with torch.no_grad():
+        next(stored.parameters()).view(-1)[0] += 1
+    assert prior_identity(stored)["sha256"] != found[0]
 
 
 def test_a_prior_that_does_not_fit_is_told_once(source, tmp_path):

@@ -47,6 +47,27 @@ def test_the_range_holds_also_where_the_shape_is_said(tmp_path):
         first(tmp_path, values.reshape(1, 1, 64)[..., :16], {**COMPRESSED, "range": "0,255"})
 
 
+@pytest.mark.parametrize("shape", [(16,), (1, 16), (1, 1, 16)])
+def test_an_item_may_be_a_flat_list_or_lack_its_channel(shape, tmp_path):
+    """As the numbers of a file may."""
+    values = np.random.default_rng(0).standard_normal((2, *shape))
+    y = first(tmp_path, values, COMPRESSED).y
+    assert torch.equal(y, torch.from_numpy(values[0].reshape(1, 1, 16)))
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_complex_frequencies_in_a_stack(kind, tmp_path):
+    image = torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = make_operator("mri", (1, 8, 8)).double()(image)
+    found = first(tmp_path, torch.view_as_complex(y).numpy().astype(kind), {**COMPRESSED, "problem": "mri"}).y
+    torch.testing.assert_close(found.double(), y)
+
+
+def test_complex_numbers_of_what_measures_real_ones(tmp_path):
+    with pytest.raises(ValueError, match=r"complex128 and shape \(1, 16\) is not a measurement of cs4"):
+        first(tmp_path, np.zeros((1, 1, 16), complex), COMPRESSED)
+
+
 def test_a_stack_is_simulated_also_where_the_shape_is_said(tmp_path):
     values = np.random.default_rng(0).random((1, 1, 8, 8), dtype=np.float32)
     problem = first(tmp_path, values, {**NOISY, "shape": "1,8,8", "simulate": True})

@@ -205,3 +205,26 @@ def test_axes_that_are_places_stay_places():
     picture.measured_channels = 0
     assert compose(picture, CircularBlur((1, 8, 8), random(3, 3))).measured_channels == 0
     assert scale_rows(picture, random(64).exp()).measured_channels == 0
+
+
+def test_pixels_stay_pixels_and_numbers_numbers():
+    """What comes out has the scale of the image only where every step keeps it."""
+    smooth, gain = CircularBlur(SHAPE, torch.ones(3, 3) / 9), CircularBlur(SHAPE, torch.ones(3, 3))
+    smaller = operators.SuperResolution(SHAPE, 2)
+    assert [part.pixel_values for part in (smooth, gain, smaller)] == [True, False, True]
+    assert compose(smooth, smooth).pixel_values
+    assert compose(smaller, smooth).pixel_values  # neither axis by axis nor circular: decomposed
+    assert compose(operators.Denoising(SHAPE), smooth).pixel_values
+    assert not compose(smooth, gain).pixel_values
+    assert not compose(smaller, gain).pixel_values
+    assert not compose(operators.MaskedTransform(SHAPE, torch.ones(SHAPE), "hadamard"), smooth).pixel_values
+    assert not scale_rows(smooth, torch.full(SHAPE, 3.0)).pixel_values
+
+
+def test_a_column_times_a_row_keeps_the_brightness_of_both():
+    """Each alone is known up to a factor only."""
+    kernel = torch.outer(torch.tensor([1.0, 2, 1]), torch.tensor([3.0, 1])) / 16
+    for border in operators.blurs.BORDERS:
+        assert operators.blurs.blur(SHAPE, kernel, border).pixel_values
+        assert not operators.blurs.blur(SHAPE, 2 * kernel, border).pixel_values
+    assert operators.blurs.open_blur(SHAPE, kernel).pixel_values

@@ -55,6 +55,12 @@ def test_a_sigma_for_0_to_255_is_asked_about_in_a_terminal(monkeypatch):
         problem_options.ProblemOptions(sigma="25").read_sigma()
 
 
+def test_a_sigma_in_other_units_is_not_asked_about(monkeypatch):
+    monkeypatch.setattr(problem_options.typer, "confirm", lambda *_, **__: pytest.fail("it asks"))
+    monkeypatch.setattr(problem_options.sys.stdin, "isatty", lambda: True, raising=False)
+    assert problem_options.ProblemOptions(sigma="25").read_sigma(own_scale=True) == 25
+
+
 def test_a_kernel_as_a_picture(tmp_path):
     """Grey levels are relative weights: the measurement's model is the blur with the kernel of sum 1."""
     weights = np.array([[0, 50, 0], [100, 255, 0], [0, 25, 0]], np.uint8)

@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 
+import h5py
+import numpy as np
 import pytest
 import torch
 
 import snips
+from snips.batch import Item
+from snips.batch.posed import posed_item
 from snips.plugins import PluginWarning, plugins
 
 CODE = '''
@@ -27,6 +31,12 @@ def lensless(image_shape, width=3):
     return Deblurring(image_shape, torch.ones(width) / width)
 
 entry = ProblemEntry(lensless, "the same, described", "width=3")
+
+class Counts(Deblurring):
+    def __init__(self, image_shape):
+        super().__init__(image_shape, 10 * torch.ones(3))
+
+counts = ProblemEntry(Counts, "photons", own_scale=True)
 
 def grey():
     """Smooth pictures."""
@@ -49,6 +59,7 @@ ENTRY_POINTS = """
 lensless = optics_plugin:lensless
 described = optics_plugin:entry
 wrong = optics_plugin:wrong
+counts = optics_plugin:counts
 
 [snips.priors]
 smooth = optics_plugin:grey
@@ -94,6 +105,22 @@ def test_problems(optics):
     assert entries["sr2"].origin == "snips"
     with pytest.raises(ValueError, match="wrong of optics 1.2 built a str"):
         snips.make_operator("wrong", (3, 8, 8))
+
+
+def test_numbers_of_a_plug_in_keep_their_units(optics, tmp_path):
+    """In a file and in a stack alike, and so does their noise; those of one that measures pixels are a picture."""
+    counts = np.linspace(0, 900, 192).reshape(1, 3, 8, 8)
+    np.save(tmp_path / "y.npy", counts[0])
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        file["y"] = counts
+    for name in ("y.npy", "y.h5"):
+        row = {"file": str(tmp_path / name), "problem": "counts", "sigma": "30", "shape": "3,8,8"}
+        row |= {"dataset": "y", "index": 0} if name == "y.h5" else {}
+        problem = posed_item(Item("a", row), 0, snips.make_operator, grey=False).problem
+        assert problem.y.double().equal(torch.from_numpy(counts))
+        assert problem.sigma_0 == 30
+        with pytest.raises(ValueError, match="say which are black and white"):
+            posed_item(Item("a", {**row, "problem": "lensless", "sigma": 0.1}), 0, snips.make_operator, grey=False)
 
 
 def test_a_saved_restoration_of_a_plug_in_comes_back(optics, tmp_path):

@@ -120,6 +120,7 @@ class ProblemEntry:
     summary: str
     options: str = ""  # with their defaults, for people
     origin: str = "snips"  # the package that offers it
+    own_scale: bool = False  # its measurements may have any units: neither y nor its noise is held against pixels
 
     def __call__(self, image_shape: Shape, **options: Any) -> LinearOperator:
         return self.build(image_shape, **options)
@@ -190,7 +191,7 @@ PROBLEMS: dict[str, ProblemEntry] = {
     "mri": ProblemEntry(
         _mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask, complex_image"
     ),
-    "matrix": ProblemEntry(_matrix, "any matrix, of each channel or of all", "matrix"),
+    "matrix": ProblemEntry(_matrix, "any matrix, of each channel or of all", "matrix", own_scale=True),
 }
 
 

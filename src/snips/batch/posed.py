@@ -6,15 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from snips.batch import stacks
 from snips.batch.items import OPTION, Item
-from snips.buffers import in_own_memory
-from snips.operators import LinearOperator
-from snips.operators.pictures import framed, is_picture
+from snips.operators.pictures import framed
 from snips.photos.photo import as_photo, checked_range, load_photo
 from snips.posing.from_files import (
     DEFAULT_SIGMA,
@@ -26,9 +22,9 @@ from snips.posing.from_files import (
     sigma_from,
 )
 from snips.posing.grey import as_grey
-from snips.posing.numbers import problem_of
+from snips.posing.numbers import channels_first, pose_numbers
 from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
-from snips.problems import Build
+from snips.problems import Build, problem_entry
 
 
 def posed_item(item: Item, seed: int, build: Build, grey: bool) -> PhotoProblem:
@@ -74,36 +70,23 @@ def _from_file(row: dict[str, Any], seed: int, build: Build, grey: bool) -> Phot
 
 
 def _from_stack(row: dict[str, Any], seed: int, build: Build, grey: bool) -> PhotoProblem:
-    """A slice of an array: in the shape of the problem's measurement where the image's is said, else as a picture."""
+    """A slice of an array: the problem's measurement where the shape of the image is said, else a picture."""
     values = stacks.read(Path(row["file"]), row["dataset"], row["index"])
     options = _options(row)
     name, sigma = problem_name(row.get("problem"), options), _sigma(row, options)
     shape = None if row.get("shape") is None else read_numbers("--shape", row["shape"], 3, int)
-    picture: np.ndarray | Tensor = values
-    measured = shape is not None and not row.get("simulate")
-    if measured and values.shape == (operator := build(name, shape, **options)).measurement_shape:
-        if not is_picture(operator):
-            return _measured(operator, _as_floats(values), sigma, row)
-        if values.dtype.kind == "f":
-            picture = _as_floats(values)  # a tensor's channels come first
-    photo = as_photo(picture, _range(row))
+    level = AUTO if sigma is None else sigma
+    if shape is not None and not row.get("simulate"):
+        posed = pose_numbers(values, name, level, options, shape, build, has_range="range" in row)
+        if posed is not None:
+            return posed
+        values = channels_first(values, build(name, shape, **options))
+    photo = as_photo(values, _range(row))
     if grey and shape is None:
         photo = as_grey(photo, name, options)
     if row.get("simulate"):
         return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
-    return pose(photo, name, AUTO if sigma is None else sigma, options, shape, build)
-
-
-def _as_floats(values: np.ndarray) -> Tensor:
-    """Numbers of any kind and byte order in the precision that holds them."""
-    return torch.from_numpy(values.astype(np.float64 if values.dtype.itemsize > 4 else np.float32))
-
-
-def _measured(operator: LinearOperator, y: Tensor, sigma: float | str | None, row: dict[str, Any]) -> PhotoProblem:
-    """Numbers that are no pixels, with a scale of their own."""
-    if "range" in row:
-        raise ValueError(f"a measurement of shape {tuple(y.shape)} has no black and white: leave out --range")
-    return problem_of(operator, in_own_memory(y[None]), AUTO if sigma is None else sigma)
+    return pose(photo, name, level, options, shape, build)
 
 
 def _options(row: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +97,7 @@ def _options(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sigma(row: dict[str, Any], options: dict[str, Any]) -> float | str | None:
-    return sigma_from(row.get("sigma"), problem=problem_name(row.get("problem"), options))
+    return sigma_from(row.get("sigma"), own_scale=problem_entry(problem_name(row.get("problem"), options)).own_scale)
 
 
 def _range(row: dict[str, Any]) -> tuple[float, float] | None:

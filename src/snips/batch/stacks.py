@@ -48,7 +48,7 @@ def read(path: Path, name: str, index: int) -> np.ndarray:
     with _opened(path) as file:
         array = file[name] if name else file
         size = int(np.prod(array.shape[1:])) * array.dtype.itemsize
-        if size > MAX_BYTES or array.dtype.kind not in "buif":
+        if size > MAX_BYTES or array.dtype.kind not in "buifc":
             raise ValueError(f"{path}: an item of {name} is {array.dtype} of {size} bytes, which is no image")
         return np.asarray(array[index])
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.posed import posed_item
-from snips.buffers import contents
 from snips.operators import LinearOperator
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, misfit, prior_for, takes_grey
+from snips.priors.digest import weights_digest
 from snips.priors.precision import with_precision
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
@@ -103,10 +103,6 @@ def untiled_pixels(name: str | None, workers: int) -> int | None:
         return None
     prior = load_prior(name or fitting.name)
     return costs.untiled_pixels(prior, max(prior.config.channels)) // workers if isinstance(prior, UNet) else None
-
-
-def weights_digest(prior: Prior) -> str:
-    return fingerprint_of({"prior": prior.name}, contents(prior))[:16]
 
 
 def checked_weights(name: str, prior: Prior, weights: dict[str, str]) -> Prior:

@@ -43,7 +43,7 @@ class ItemOptions(FileOptions):
         options = self.read_options()
         if self.problem is not None:
             problem_entry(self.problem)
-        level = self.read_sigma(problem_name(self.problem, options))
+        level = self.read_sigma(problem_entry(problem_name(self.problem, options)).own_scale)
         self.read_range()
         told = {"problem": self.problem, "sigma": level, "simulate": self.simulate or None, "mask": self.mask}
         told |= {"kernel": self.kernel, "factor": self.factor, "matrix": self.matrix}

@@ -19,7 +19,7 @@ from snips.posing import measurement_files
 from snips.posing.from_files import DEFAULT_SIGMA, problem_name
 from snips.posing.grey import as_grey
 from snips.posing.pictures import simulate
-from snips.problems import all_problems
+from snips.problems import all_problems, problem_entry
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def degrade(
     options = stated.read_options()
     name = problem_name(stated.problem, options)
     photo = as_grey(load_photo(image, stated.read_range()), name, options)
-    posed = simulate(photo, name, stated.read_sigma(name) or 0.0, seed, options)
+    posed = simulate(photo, name, stated.read_sigma(problem_entry(name).own_scale) or 0.0, seed, options)
     task = posed.problem
     for text in posed.notes:
         note(text, as_json)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from snips.photos.photo import ValueRange, checked_range
-from snips.posing.from_files import DEFAULT_PROBLEM, file_options, option_value, read_numbers, sigma_from
+from snips.posing.from_files import file_options, option_value, read_numbers, sigma_from
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class ProblemOptions:
             options[name] = option_value(value)
         return options
 
-    def read_sigma(self, problem: str = DEFAULT_PROBLEM) -> float | str | None:
+    def read_sigma(self, own_scale: bool = False) -> float | str | None:
         """As `sigma_from` reads it; on a terminal, one that is meant for 0 to 255 is asked about."""
         return sigma_from(
-            self.sigma, lambda question: sys.stdin.isatty() and typer.confirm(question, err=True), problem
+            self.sigma, lambda question: sys.stdin.isatty() and typer.confirm(question, err=True), own_scale
         )
 
     def read_range(self) -> ValueRange | None:

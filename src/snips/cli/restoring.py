@@ -21,6 +21,7 @@ from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for, takes_grey
 from snips.priors.precision import with_precision
+from snips.problems import problem_entry
 from snips.restoration import Restoration, sampler_for
 from snips.results import storage
 from snips.results.checkpoints import Checkpoint
@@ -103,8 +104,9 @@ def restore_command(
 def _posed(image: Path, stated: FileOptions, sampling: SamplingOptions) -> tuple[PhotoProblem, float | str | None]:
     """The problem, and the noise as it was meant."""
     options = stated.read_options()
-    name = "matrix" if is_measurement(image) else problem_name(stated.problem, options)  # a file checks its own noise
-    level, grey, values = stated.read_sigma(name), takes_grey(sampling.prior), stated.read_range()
+    # a stored measurement knows its problem, and checks the noise itself
+    own_scale = is_measurement(image) or problem_entry(problem_name(stated.problem, options)).own_scale
+    level, grey, values = stated.read_sigma(own_scale), takes_grey(sampling.prior), stated.read_range()
     posed = posed_problem(
         image, stated.problem, level, stated.simulate, sampling.seed, options, values, stated.shape, grey=grey
     )

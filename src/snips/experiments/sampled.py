@@ -17,6 +17,7 @@ from snips.metrics.calibration import coverage, widest_level
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
 from snips.priors import Prior
 from snips.priors.choice import prior_for
+from snips.priors.digest import weights_digest
 from snips.priors.precision import with_precision
 from snips.problems import InverseProblem, make_operator
 from snips.restoration import Restoration, restore
@@ -78,10 +79,7 @@ def experiment_prior(request: Request, usual: str, images: Tensor) -> Prior:
 
 def prior_identity(prior: Prior) -> dict[str, str]:
     """Name and digest of the weights: results of other weights are other results."""
-    digest = hashlib.sha256(type(prior).__name__.encode())
-    for name, value in sorted([*prior.named_parameters(), *prior.named_buffers()]):
-        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-    return {"name": prior.name or type(prior).__name__, "sha256": digest.hexdigest()[:16]}
+    return {"name": prior.name or type(prior).__name__, "sha256": weights_digest(prior)}
 
 
 def image_key(index: int, image: Tensor) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from snips.operators import CircularBlur, LinearOperator, MaskedTransform, Separable, ThinSVD
+from snips.operators import CircularBlur, Colorization, LinearOperator, MaskedTransform, ThinSVD
 from snips.operators.linear_map import LinearMap
 from snips.operators.svd import Factors
 
@@ -118,7 +118,7 @@ def _blur(physics: Any, shape: Shape) -> LinearOperator | None:
 
 def _grey(physics: Any, shape: Shape) -> LinearOperator:
     """deepinv's V has one column; a whole basis of colours is needed for what is not measured."""
-    return Separable(shape, channel=physics.srf.detach().cpu().reshape(1, -1).double())
+    return Colorization(shape, tuple(physics.srf.detach().cpu().flatten().tolist()))
 
 
 def _single_pixel(physics: Any, shape: Shape) -> LinearOperator:

@@ -41,6 +41,7 @@ class LinearOperator(ExactBuffers):
     has_svd: bool = True  # False: only `forward` and `adjoint` exist (MatrixFree)
     measured_channels: int = 1  # leading axes of y that are no places, so without neighbours: (C, H, W), (C, M)
     recorded: Tensor | None = None  # (*measurement_shape), bool: entries of y that were measured; None = all
+    pixel_values: bool = False  # y has the scale of the image, 0 black and 1 white; else it has units of its own
     surroundings: tuple[int, int, int, int] = (0, 0, 0, 0)  # pixels of the image left, right, above, below a picture y
 
     def __init__(self, image_shape: tuple[int, ...], measurement_shape: tuple[int, ...]) -> None:

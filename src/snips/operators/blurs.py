@@ -75,6 +75,7 @@ def open_blur(image_shape: tuple[int, ...], kernel: Tensor) -> LinearOperator:
 
     seen = (channels, height - rows + 1, width - columns + 1)
     operator = MatrixFree(LinearMap((channels, height, width), seen, forward, adjoint), (channels, height, width))
+    operator.pixel_values = kernels.keeps_brightness(weights)
     operator.surroundings = kernels.surroundings(rows, columns)
     return operator
 

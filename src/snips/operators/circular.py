@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from snips.operators.base import LinearOperator, checked_image_shape, numbers_of, numerical_rank_cut
-from snips.operators.kernels import checked_kernel
+from snips.operators.kernels import checked_kernel, keeps_brightness
 
 
 class CircularBlur(LinearOperator):
@@ -31,6 +31,7 @@ class CircularBlur(LinearOperator):
         kernel = checked_kernel(kernel, ndim=3) if kernel.ndim == 3 else checked_kernel(kernel, ndim=2)[None]
         if len(kernel) not in (1, channels):
             raise ValueError(f"there are {len(kernel)} kernels for {channels} channels: give one, or one for each")
+        self.pixel_values = keeps_brightness(kernel)
         folded = torch.stack([fold_kernel(k, height, width) for k in kernel])
         spectrum = torch.fft.fft2(folded)
         s = numerical_rank_cut(spectrum.abs(), (height * width, height * width))

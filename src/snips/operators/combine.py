@@ -31,12 +31,21 @@ def compose(outer: LinearOperator, inner: LinearOperator, **options: Any) -> Lin
     """
     if inner.measurement_shape != outer.image_shape:
         raise ValueError(f"the first operator measures {inner.measurement_shape}, the second takes {outer.image_shape}")
+    operator = _composed_exactly(outer, inner) or _composed(outer, inner, options)
+    operator.pixel_values = outer.pixel_values and inner.pixel_values
+    return operator
+
+
+def _composed_exactly(outer: LinearOperator, inner: LinearOperator) -> LinearOperator | None:
     for rule in COMPOSITIONS:
         if (operator := rule(outer, inner)) is not None:
             if operator.how == LinearOperator.how:  # an SVD that was computed stays one, beside the identity
                 operator.how += ": " + " after ".join(type(part).__name__ for part in (outer, inner))
             return operator if operator.recorded is not None else _marked(operator, outer.recorded)
+    return None
 
+
+def _composed(outer: LinearOperator, inner: LinearOperator, options: dict[str, Any]) -> LinearOperator:
     def forward(x: Tensor) -> Tensor:
         return outer.forward(inner.forward(x))
 

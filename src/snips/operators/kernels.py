@@ -14,6 +14,7 @@ from snips.operators.base import numbers_of
 
 TOO_LONG = "crop the image"
 WIDEST = 2048  # pixels; a wider blur is surely a mistake
+BRIGHTNESS = 0.02  # a change that nobody sees, though eight bits record it
 
 
 def uniform(width: int = 5) -> Tensor:
@@ -69,6 +70,12 @@ def checked_kernel(kernel: Tensor, ndim: int) -> Tensor:
     if not kernel.any():
         raise ValueError("the kernel is zero everywhere: nothing would be measured")
     return kernel
+
+
+def keeps_brightness(kernel: Tensor) -> bool:
+    """Whether each kernel, along the last axes, sums to 1: weights are often given with two digits."""
+    sums = kernel.double().sum((-2, -1) if kernel.ndim > 1 else -1)
+    return bool(((sums - 1).abs() < BRIGHTNESS).all())
 
 
 def surroundings(rows: int, columns: int) -> tuple[int, int, int, int]:

@@ -38,6 +38,7 @@ class MaskedTransform(LinearOperator):
         self.register_exact("signs", weights.sign())
         self.register_exact("singular_values", weights.abs())
         self.recorded = weights != 0
+        self.pixel_values = transform == "identity" and bool(((weights == 0) | (weights == 1)).all())
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weights * TRANSFORMS[self.transform][0](x)

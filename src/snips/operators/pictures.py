@@ -15,6 +15,11 @@ def framed(images: Tensor, operator: LinearOperator) -> Tensor:
 
 
 def is_picture(operator: LinearOperator) -> bool:
-    """Whether a measurement can be looked at: grey or coloured pixels, not frequencies."""
+    """Whether a measurement is a picture in grey or colour: the operator says that its numbers are pixels."""
+    return operator.pixel_values and in_rows_and_columns(operator)
+
+
+def in_rows_and_columns(operator: LinearOperator) -> bool:
+    """Whether a measurement can be drawn, whatever its numbers mean."""
     shape = operator.measurement_shape
     return len(shape) == 3 and shape[0] in (1, 3) and not isinstance(operator, FourierSampling)

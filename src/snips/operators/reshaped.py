@@ -18,7 +18,7 @@ class Reshaped(SameBasis):
         if math.prod(measurement_shape) != math.prod(operator.measurement_shape):
             raise ValueError(f"a measurement {operator.measurement_shape} cannot be reshaped to {measurement_shape}")
         if measurement_shape == operator.measurement_shape:
-            self.measured_channels = operator.measured_channels
+            self.measured_channels, self.pixel_values = operator.measured_channels, operator.pixel_values
         if operator.recorded is not None:
             self.recorded = operator.recorded.reshape(measurement_shape)
         self.register_exact("singular_values", operator.exact_singular_values)

@@ -94,6 +94,8 @@ def aligned_svd(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class Denoising(Separable):
     """H = I: the image itself is seen, with noise. Measurement (C, H, W)."""
 
+    pixel_values = True
+
     def __init__(self, image_shape: tuple[int, ...]) -> None:
         super().__init__(image_shape)
 
@@ -118,6 +120,8 @@ class Deblurring(Separable):
             row=kernels.convolution_matrix(rows, height, border),
             column=kernels.convolution_matrix(columns, width, border),
         )
+        column, row = (kernels.checked_kernel(kernel, ndim=1) for kernel in (rows, columns))
+        self.pixel_values = kernels.keeps_brightness(column[:, None] * row)  # of each alone only the product is known
         if border == "open":
             self.surroundings = kernels.surroundings(len(rows), len(columns))
 
@@ -128,6 +132,8 @@ class SuperResolution(Separable):
     Args:
         method: "block" averages blocks of pixels (the paper's), "bilinear" and "bicubic" are anti-aliased.
     """
+
+    pixel_values = True
 
     def __init__(self, image_shape: tuple[int, ...], factor: int, method: str = "block") -> None:
         _, height, width = checked_image_shape(image_shape)
@@ -151,3 +157,4 @@ class Colorization(Separable):
             weights = LUMA if channels == 3 else (1 / channels,) * channels
         row = kernels.checked_kernel(torch.as_tensor(weights, dtype=torch.float64), ndim=1)
         super().__init__(image_shape, channel=row[None])
+        self.pixel_values = kernels.keeps_brightness(row)

@@ -22,6 +22,7 @@ class Inpainting(LinearOperator):
     """
 
     seen: Tensor  # positions of the seen pixels in each channel, or in the whole image
+    pixel_values = True
 
     def __init__(self, image_shape: tuple[int, ...], mask: Tensor) -> None:
         channels, height, width = image_shape = checked_image_shape(image_shape)

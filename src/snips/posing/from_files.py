@@ -17,8 +17,8 @@ from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
 from snips.posing.numbers import numbers_in, pose_numbers
 from snips.posing.options import normalised
-from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
-from snips.problems import Build, make_operator
+from snips.posing.pictures import AUTO, PhotoProblem, pose, refusal, simulate
+from snips.problems import Build, make_operator, problem_entry
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
 
@@ -99,9 +99,12 @@ def read_numbers(option: str, text: str, count: int | None, kind: type) -> tuple
 
 
 def sigma_from(
-    text: str | float | None, confirm: Callable[[str], bool] = lambda _: False, problem: str = DEFAULT_PROBLEM
+    text: str | float | None, confirm: Callable[[str], bool] = lambda _: False, own_scale: bool = False
 ) -> float | str | None:
-    """A number in units of pixels in [0, 1], or "auto". `confirm` is asked about one that is meant for 0 to 255."""
+    """A number in units of pixels in [0, 1], or "auto". `confirm` is asked about one that is meant for 0 to 255.
+
+    With `own_scale` the measurement has other units, or somebody else checks the number.
+    """
     if text is None or (isinstance(text, str) and text.strip().lower() == AUTO):
         return text and AUTO
     try:
@@ -110,7 +113,7 @@ def sigma_from(
         raise ValueError(f"--sigma takes a number or auto, not {text!r}") from None
     if not math.isfinite(sigma):
         raise ValueError(f"--sigma takes a finite number or auto, not {text!r}")
-    if sigma <= 1 or problem == "matrix":  # whose measurements have a scale of their own
+    if sigma <= 1 or own_scale:
         return sigma
     meant = sigma / 255
     told = f"--sigma {sigma:g} is more than the whole range of pixels, which is 0 to 1 here"
@@ -140,11 +143,13 @@ def posed_problem(
     name = problem_name(problem, options)
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     level = AUTO if sigma is None else sigma
-    if not simulated and values is None:
+    if not simulated and (values is None or refusal(name)):
         if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
-            return pose_numbers(numbers, name, level, options, wanted, build)
-        if name == "matrix" and file.suffix.lower() in measurement_files.ARRAYS:
-            values = (0.0, 1.0)  # what a matrix measures has a scale of its own
+            posed = pose_numbers(numbers, name, level, options, wanted, build, has_range=values is not None)
+            if posed is not None:
+                return posed
+        if problem_entry(name).own_scale and file.suffix.lower() in measurement_files.ARRAYS:
+            values = (0.0, 1.0)
     photo = load_photo(file, values)
     if grey and wanted is None:
         photo = as_grey(photo, name, options)
@@ -159,7 +164,7 @@ def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem
     if sigma is None:
         return PhotoProblem(problem)
     recipe = problem.operator.recipe
-    sigma = sigma_from(sigma, problem=DEFAULT_PROBLEM if recipe is None else recipe.name)
+    sigma = sigma_from(sigma, own_scale=recipe is not None and problem_entry(recipe.name).own_scale)
     if isinstance(sigma, float):
         return PhotoProblem(replace(problem, sigma_0=sigma))
     noise = estimate_noise(problem.operator, problem.y)

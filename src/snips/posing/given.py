@@ -10,7 +10,7 @@ import numpy as np
 from snips.operators import LinearOperator
 from snips.photos.photo import ValueRange, as_photo, checked_range
 from snips.posing.grey import as_grey
-from snips.posing.numbers import as_measurement, problem_of
+from snips.posing.numbers import as_measurement, channels_first, check_no_range, has_own_units, problem_of
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
@@ -43,8 +43,12 @@ def _posed(
     value: Any, operator: str | LinearOperator, level: float | str, values: ValueRange | None, grey: bool
 ) -> PhotoProblem:
     """Numbers that are the operator's measurement as they are; everything else is a photo."""
-    if isinstance(operator, LinearOperator) and values is None and (y := as_measurement(value, operator)) is not None:
-        return problem_of(operator, y, level)
+    if isinstance(operator, LinearOperator):
+        check_no_range(operator, type(operator).__name__, values is not None)
+        if values is None and (y := as_measurement(value, operator)) is not None:
+            return problem_of(operator, y, level)
+        values = (0.0, 1.0) if has_own_units(value, operator) else values
+        value = channels_first(value, operator)
     photo = as_photo(value, values)
     return pose(as_grey(photo, operator, {}) if grey else photo, operator, level, {})
 

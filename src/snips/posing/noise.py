@@ -67,7 +67,7 @@ def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
         return None
     random = torch.Generator().manual_seed(0)
     probe = torch.randn(4, *y.shape[1:], generator=random, dtype=torch.float64).to(y)
-    outside, noise = (v - operator.U(operator.Ut(v)) for v in (y, probe))
+    outside, noise = (_measured(v - operator.U(operator.Ut(v)), operator) for v in (y, probe))
     freedom = float(noise.square().sum()) / len(probe)
     if freedom < FEWEST:
         return None
@@ -78,17 +78,15 @@ def _redundant(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     return NoiseEstimate(sigma_0, "the part of y that no image explains", doubt)
 
 
+def _measured(y: Tensor, operator: LinearOperator) -> Tensor:
+    """The entries of y that were measured; the others hold no noise."""
+    return y if operator.recorded is None else y[:, operator.recorded]
+
+
 def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
-    if isinstance(operator, Inpainting):
-        pictures = operator.pinv(y)  # hidden pixels are 0, and so are the coefficients inside a hole
-        mask = operator.singular_values.expand(operator.image_shape)[0]
-        if _intact_share(mask) < 0.5:
-            return None
-        pixels = int(mask.sum())
-    elif is_picture(operator):
-        pictures, pixels = y, y.shape[-2] * y.shape[-1]
-    else:
+    if (found := _as_pictures(operator, y)) is None:
         return None
+    pictures, pixels = found
     fine, coarse = (_median_level(pictures, level, pixels) for level in (1, 2))
     if fine is None:
         return None
@@ -96,6 +94,25 @@ def _wavelet(operator: LinearOperator, y: Tensor) -> NoiseEstimate | None:
     if (cut := float(((y == 0) | (y == 1)).double().mean())) > CLIPPED and fine >= NOTHING:
         doubts.append(f"{cut:.0%} of the values are black or white, where noise is cut off")
     return NoiseEstimate(fine, "the finest wavelets of the picture", ", and ".join(filter(None, doubts)))
+
+
+def _as_pictures(operator: LinearOperator, y: Tensor) -> tuple[Tensor, int] | None:
+    """y as pictures, and how many pixels of a channel were seen; None where it is none, or has too many holes.
+
+    Hidden pixels are 0, and so are the coefficients inside a hole.
+    """
+    if isinstance(operator, Inpainting):
+        pictures, seen = operator.pinv(y), operator.singular_values.expand(operator.image_shape)
+    elif not is_picture(operator):
+        return None
+    elif operator.recorded is None:
+        return y, y.shape[-2] * y.shape[-1]
+    else:
+        seen = operator.recorded.to(y)
+        pictures = y * seen
+    if min(_intact_share(mask) for mask in seen) < 0.5:
+        return None
+    return pictures, min(int(mask.sum()) for mask in seen)
 
 
 def _disagreement(fine: float, coarse: float | None) -> str:
@@ -143,9 +160,10 @@ def _residual(operator: LinearOperator, y: Tensor) -> NoiseEstimate:
     """sigma_0^2 <- the mean of |y - H x|^2 / M over posterior samples x at the present sigma_0."""
     prior = StationaryGaussian.natural(operator.image_shape)
     y = y[:1]
-    sigma_0 = float(y.square().mean().sqrt()) / 4
+    sigma_0 = float(_measured(y, operator).square().mean().sqrt()) / 4
     for step in range(ROUNDS):
         posterior = SolvedPosterior(prior, InverseProblem(operator, y, max(sigma_0, 1e-4)))
         posterior.tolerance = 1e-2  # the noise itself is known to a tenth
-        sigma_0 = float((y - operator(posterior.sample(1, seed=step))).square().mean().sqrt())
+        residual = _measured(y - operator(posterior.sample(1, seed=step)), operator)
+        sigma_0 = float(residual.square().mean().sqrt())
     return NoiseEstimate(sigma_0, "residuals under a Gaussian model of photographs", "it rests on that model")

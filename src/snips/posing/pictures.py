@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from snips.images import centre_crop
-from snips.operators import Inpainting, LinearOperator
+from snips.operators import Dense, Inpainting, LinearOperator
 from snips.operators.blurs import KERNELS, OPEN, unseen
 from snips.operators.pictures import framed
 from snips.photos.decoding import MAX_PIXELS
 from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
 from snips.posing.noise import NoiseEstimate, estimate_noise
 from snips.posing.options import checked_options
-from snips.problems import PROBLEMS, Build, InverseProblem, make_operator
+from snips.problems import PROBLEMS, Build, InverseProblem, make_operator, problem_entry
 
 AUTO = "auto"
 NEEDS_MASK = (
@@ -63,7 +63,7 @@ def pose(
         raise ValueError(f"sigma must be a number or auto, not {sigma_0!r}")
     alpha = None if photo.alpha is None else _alpha(photo.alpha, operator)
     known = noise.sigma_0 if noise is not None else float(sigma_0)
-    if isinstance(problem, str) and problem != "matrix" and known > 1:  # a matrix has a scale of its own
+    if isinstance(problem, str) and known > 1 and not problem_entry(problem).own_scale:
         raise ValueError(
             f"a noise of {known:g} is more than the whole range of pixels, which is 0 to 1 here: is it meant for 0 to "
             f"255? Then give {known / 255:.4g}"
@@ -193,7 +193,7 @@ def as_y(pixels: Tensor, operator: LinearOperator, name: str) -> Tensor:
     wanted = operator.measurement_shape
     if tuple(pixels.shape[1:]) == wanted:
         return pixels
-    if name == "matrix" and pixels[0].numel() == torch.Size(wanted).numel():
+    if isinstance(operator, Dense) and pixels[0].numel() == torch.Size(wanted).numel():
         return pixels.reshape(len(pixels), *wanted)
     known = f"{name} of images {operator.image_shape}" if name in PROBLEMS else name
     raise ValueError(f"{tuple(pixels.shape[1:])} is not a measurement of {known}: that has the shape {wanted}")

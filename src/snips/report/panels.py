@@ -7,7 +7,7 @@ import html
 from torch import Tensor
 
 from snips.operators import Inpainting
-from snips.operators.pictures import is_picture
+from snips.operators.pictures import in_rows_and_columns
 from snips.problems import InverseProblem
 from snips.report import plots
 from snips.report.embedding import data_uri, shown
@@ -26,7 +26,7 @@ def sample_panel(problem: InverseProblem, sample: Tensor, b: int, k: int, verdic
 def _residual_picture(problem: InverseProblem, residual: Tensor) -> list[str]:
     if isinstance(problem.operator, Inpainting):
         residual = problem.operator.pinv(residual)
-    elif not is_picture(problem.operator):
+    elif not in_rows_and_columns(problem.operator):
         return []
     reach = RESIDUAL_REACH * problem.sigma_0 or float(residual.abs().max()) or 1.0
     picture = data_uri(shown(residual[0] / (2 * reach) + 0.5))
