@@ -192,8 +192,9 @@ def _resumed(
     """Where an earlier run stopped, and what keeps the state of this one; `described` gets its fingerprint."""
     if checkpoint is None:
         return None, None
-    facts = {**run_facts(task, prior, samples, described), "tile": tile_side(prior)}
-    described["fingerprint"] = fingerprint = run_fingerprint(task, prior, samples, described)
+    facts = run_facts(task, prior, samples, described)
+    described["fingerprint"] = fingerprint = run_fingerprint(task, prior, facts)
+    facts["tile"] = tile_side(prior)  # the name of the prior has it for the fingerprint
     return checkpoint.load(fingerprint, facts), partial(checkpoint.save, fingerprint, facts=facts)
 
 
