@@ -147,6 +147,46 @@ def test_cache_replaces_decoding(settings, monkeypatch):
     assert first.image(3).shape == (3, 23, 24)
 
 
+@pytest.mark.parametrize("out", ["photos/run", "photos", "."])
+def test_a_run_does_not_learn_from_its_own_pictures(settings, tmp_path, out):
+    """Below the images, at the same place, or above them: all images are taken, and nothing else."""
+    folder = tmp_path / "photos"
+    settings = replace(settings, out=str(tmp_path / out), cache=str(folder / "cache"))
+    for name in (".trash/7.png", "._8.png", "cache/9.png"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (24, 24)).save(folder / name)
+    before = load_images(settings.folders, "none", settings.cache, settings.own)
+    train(replace(settings, steps=1))
+    assert (tmp_path / out / "examples.png").exists()
+    after = load_images(settings.folders, "none", settings.cache, settings.own)
+    assert [len(images) for images in after] == [11, 1]
+    assert all(torch.equal(a.pixels, b.pixels) for a, b in zip(after, before, strict=True))
+
+
+def test_pictures_of_the_run_do_not_decide_about_colours(settings, tmp_path):
+    (tmp_path / "grey" / "run").mkdir(parents=True)
+    for i in range(3):
+        Image.new("L", (8, 8)).save(tmp_path / "grey" / f"{i}.png")
+    Image.new("RGB", (8, 8)).save(tmp_path / "grey" / "run" / "examples.png")
+    assert are_grey(str(tmp_path / "grey"), replace(settings, out=str(tmp_path / "grey" / "run")).own)
+
+
+def test_replaced_images_are_decoded_again(settings, tmp_path):
+    load_images(settings.folders, "none", settings.cache)
+    replaced = tmp_path / "photos" / "3.png"
+    Image.new("RGB", (24, 23), "white").save(replaced)
+    assert (load_images(settings.folders, "none", settings.cache)[0].image(3) == 255).all()
+    Image.new("RGB", (24, 23), "black").save(replaced)
+    os.utime(replaced, ns=(0, replaced.stat().st_mtime_ns + 1))  # where the clock is too coarse to tell
+    assert (load_images(settings.folders, "none", settings.cache)[0].image(3) == 0).all()
+
+
+def test_a_link_to_nothing_is_one_clear_line(settings, tmp_path):
+    (tmp_path / "photos" / "12.png").symlink_to(tmp_path / "gone.png")
+    with pytest.raises(ValueError, match=r"cannot read the image .*12\.png"):
+        load_images(settings.folders, "none", settings.cache)
+
+
 def test_celeba_preprocessing_keeps_the_centre():
     array = np.zeros((218, 178, 3), np.uint8)
     array[39:179, 19:159] = 255

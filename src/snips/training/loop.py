@@ -59,7 +59,9 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
     Path(settings.out).mkdir(parents=True, exist_ok=True)
     with processes():
-        images, held = first_alone(lambda: load_images(settings.folders, settings.prepare, settings.cache))
+        images, held = first_alone(
+            lambda: load_images(settings.folders, settings.prepare, settings.cache, settings.own)
+        )
         crops = Crops(images, settings.crop)
         check_sizes(held, settings.crop)  # now, not at the first checkpoint
         state = start(settings, crops)
