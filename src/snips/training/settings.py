@@ -18,7 +18,7 @@ EXAMPLES = "examples.png"  # the picture in the run's folder
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """A run. Given again with the same `out` it goes on; only `network` may not change on the way."""
+    """A run. Given again with the same `out` it goes on; `network`, `optimiser` and `averages` may not change then."""
 
     folders: tuple[str, ...]
     out: str
