@@ -119,7 +119,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=list(SIGMAS))
     parser.add_argument("--data", type=Path, required=True, help="the folder of the image collections")
-    parser.add_argument("--prior", help="a file of weights instead of the bundled ones")
+    parser.add_argument(
+        "--prior",
+        help="a file of weights instead of the bundled ones: printed only, as what is stored is of the bundled",
+    )
     parser.add_argument("--log", type=Path, help="log.jsonl of the training run, for the curve")
     parser.add_argument("--images", type=int, default=64)
     args = parser.parse_args()
@@ -131,12 +134,17 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(f"denoising: {error}")
     show(args.name, rows, curve)
-    RESULTS.mkdir(exist_ok=True)
-    command = f"python experiments/denoising.py {args.name} --data FOLDER --images {args.images}"
-    record = {"command": command, "test": rows, "training": curve}
-    (RESULTS / f"denoising_{args.name}.json").write_text(json.dumps(record, indent=1) + "\n")
     if args.prior is None:
-        write_card(args.name, figures(rows, curve))
+        store(args.name, args.images, rows, curve)
+
+
+def store(name: str, count: int, rows: list[dict], curve: list[dict]) -> None:
+    """Of the bundled prior, in the record and on its card."""
+    RESULTS.mkdir(exist_ok=True)
+    command = f"python experiments/denoising.py {name} --data FOLDER --images {count}"
+    record = {"command": command, "test": rows, "training": curve}
+    (RESULTS / f"denoising_{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    write_card(name, figures(rows, curve))
 
 
 if __name__ == "__main__":

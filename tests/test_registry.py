@@ -183,6 +183,20 @@ def test_a_training_checkpoint_points_to_its_weights(tmp_path):
     assert "weights.safetensors" in message_for(tmp_path / "checkpoint.pt")
 
 
+@pytest.mark.parametrize(("options", "stored"), [((), True), (("--prior", "other.safetensors"), False)])
+def test_figures_of_other_weights_are_not_stored(options, stored, tmp_path, monkeypatch):
+    denoising = load_script(ROOT / "experiments" / "denoising.py")
+    row = {"sigma": 0.1, "psnr": 30.0, "standard_error": 0.1, "ffdnet": None}
+    for name, value in {"RESULTS": tmp_path, "CARDS": tmp_path, "bsds_test": lambda data: []}.items():
+        monkeypatch.setattr(denoising, name, value)
+    monkeypatch.setattr(denoising, "evaluate", lambda name, prior_file, images: [row])
+    monkeypatch.setattr("sys.argv", ["denoising.py", "natural", "--data", "x", *options])
+    (tmp_path / "natural.md").write_text(f"{denoising.BEGIN}\n{denoising.END}\n")
+    denoising.main()
+    assert (tmp_path / "denoising_natural.json").exists() == stored
+    assert ("30.00" in (tmp_path / "natural.md").read_text()) == stored
+
+
 @pytest.mark.parametrize("name", ["faces", "natural"])
 def test_cards_repeat_the_stored_figures(name):
     denoising = load_script(ROOT / "experiments" / "denoising.py")

@@ -10,11 +10,13 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+import snips
 from batch_cases import pictures
 from snips.cli import app, restoring
 from snips.cli.restore_run import recorded
 from snips.priors import StationaryGaussian
-from snips.results.checkpoints import Checkpoint
+from snips.restoration import SAMPLERS
+from snips.results.checkpoints import PLANS, Checkpoint
 from snips.running import costs
 
 CALLS = 12
@@ -76,6 +78,33 @@ def test_a_state_is_not_continued_with_something_else(folder, monkeypatch):
     assert other.exit_code == 2
     assert "belongs to another" in other.stderr
     assert "(seed differ)" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("snips.schedules.DENSITY", 3.0, "plan"),
+        ("snips.samplers.guidance.POWER", 1e-3, "plan"),
+        ("snips.results.storage.__version__", "0.0.1", "versions"),
+    ],
+)
+def test_a_state_is_not_continued_by_another_version(folder, monkeypatch, name, value, told):
+    """One with another number, or another plan of noise levels under the same one."""
+    stop_after(monkeypatch, 5)
+    assert restore(folder, "out", "--resume").exit_code == 2
+    monkeypatch.setattr(name, value)
+    other = restore(folder, "out", "--resume")
+    assert other.exit_code == 2
+    assert f"({told} differ)" in other.stderr
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_plan_is_what_the_sampler_takes(name):
+    operator = snips.make_operator("deblur_uniform", (1, 8, 8))
+    problem = snips.InverseProblem.simulate(operator, torch.full((2, 1, 8, 8), 0.5), 0.1, seed=0)
+    taken, prior = [], StationaryGaussian.natural((1, 8, 8))
+    SAMPLERS[name](problem, prior, nfe=6, samples=1, on_step=lambda info: taken.append(info.sigma))
+    assert PLANS[name](problem, nfe=6, guided=True) == taken
 
 
 def test_a_finished_folder_of_other_settings_is_kept(folder):

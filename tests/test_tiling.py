@@ -16,6 +16,7 @@ from photo_files import random_pixels
 from prior_cases import Local
 from snips import InverseProblem, Restoration, make_operator
 from snips.priors import StationaryGaussian
+from snips.priors.precision import with_precision
 from snips.priors.tiled import MARGIN, SIDES
 from snips.priors.unet import UNet, UNetConfig, save_unet
 from snips.running import costs
@@ -31,6 +32,18 @@ def weights(tmp_path):
     torch.nn.init.normal_(network.head["1"].weight, std=0.1)
     save_unet(network, tmp_path / "own.safetensors")
     return tmp_path / "own.safetensors"
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_attention_that_is_cut_is_said(attention, precision, monkeypatch):
+    monkeypatch.setattr("snips.priors.precision.bfloat16_works", lambda: True)
+    config = UNetConfig(channels=(1,), widths=(8,), encoder=(1,), decoder=(1,), attention=attention)
+    prior = with_precision(UNet(config), precision)
+    problem = InverseProblem(make_operator("denoise", (1, 16, 200)), torch.zeros(1, 1, 16, 200), 0.1)
+    monkeypatch.setattr("snips.running.tiling.deviations", lambda problem, tiled: {0.1: 0.0})
+    tiles = tiles_for(problem, prior, 32, None)
+    assert ("its attention sees one tile at a time" in str(tiles)) == attention
 
 
 @pytest.fixture

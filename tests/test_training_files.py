@@ -1,4 +1,4 @@
-"""What training reads and writes: folders of images, their cache, checkpoints that survive a full disk."""
+"""What training reads and writes: folders of images, their cache, files that survive a full disk."""
 
 import os
 from dataclasses import replace
@@ -14,7 +14,7 @@ from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import save_ncsnv2
 from snips.priors.unet import UNet, save_unet
 from snips.training import are_grey, train, with_channels
-from snips.training.checkpoint import read_checkpoint, write_checkpoint
+from snips.training.checkpoint import write_checkpoint
 from snips.training.data import celeba64, load_images, split_files
 from snips.training.record import _examples
 from training_cases import small_settings
@@ -23,23 +23,6 @@ from training_cases import small_settings
 @pytest.fixture
 def settings(tmp_path):
     return small_settings(tmp_path)
-
-
-def test_failed_write_keeps_the_last_checkpoint(tmp_path, monkeypatch):
-    path = tmp_path / "checkpoint.pt"
-    write_checkpoint({"step": 1}, path)
-    write_checkpoint({"step": 2}, path)
-
-    def full_disk(state, file):
-        file.write(b"half of it")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(torch, "save", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        write_checkpoint({"step": 3}, path)
-    assert read_checkpoint(path) == {"step": 2}
-    assert read_checkpoint(path.with_suffix(".previous")) == {"step": 1}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.previous", "checkpoint.pt"]
 
 
 FILES = {  # what a run leaves behind, and how it is written again
@@ -81,21 +64,6 @@ def test_a_cache_on_a_full_disk_is_one_clear_line(settings, monkeypatch):
     monkeypatch.setattr("snips.training.data.save_file", full_disk)
     with pytest.raises(OSError, match="choose another --cache"):
         train(settings)
-
-
-def test_corrupt_checkpoint_names_the_previous_one(settings, tmp_path):
-    train(replace(settings, steps=1))
-    train(replace(settings, steps=2))
-    path = tmp_path / "run" / "checkpoint.pt"
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"checkpoint\.previous"):
-        train(settings)
-
-
-def test_checkpoint_of_another_network_is_refused(settings):
-    train(replace(settings, steps=1))
-    with pytest.raises(ValueError, match="another network"):
-        train(replace(settings, network=replace(settings.network, widths=(8, 8, 8))))
 
 
 def test_bad_folders_and_images(settings, tmp_path):
@@ -145,6 +113,46 @@ def test_cache_replaces_decoding(settings, monkeypatch):
     second, _ = load_images(settings.folders, "none", settings.cache)
     assert torch.equal(first.pixels, second.pixels)
     assert first.image(3).shape == (3, 23, 24)
+
+
+@pytest.mark.parametrize("out", ["photos/run", "photos", "."])
+def test_a_run_does_not_learn_from_its_own_pictures(settings, tmp_path, out):
+    """Below the images, at the same place, or above them: all images are taken, and nothing else."""
+    folder = tmp_path / "photos"
+    settings = replace(settings, out=str(tmp_path / out), cache=str(folder / "cache"))
+    for name in (".trash/7.png", "._8.png", "cache/9.png"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (24, 24)).save(folder / name)
+    before = load_images(settings.folders, "none", settings.cache, settings.own)
+    train(replace(settings, steps=1))
+    assert (tmp_path / out / "examples.png").exists()
+    after = load_images(settings.folders, "none", settings.cache, settings.own)
+    assert [len(images) for images in after] == [11, 1]
+    assert all(torch.equal(a.pixels, b.pixels) for a, b in zip(after, before, strict=True))
+
+
+def test_pictures_of_the_run_do_not_decide_about_colours(settings, tmp_path):
+    (tmp_path / "grey" / "run").mkdir(parents=True)
+    for i in range(3):
+        Image.new("L", (8, 8)).save(tmp_path / "grey" / f"{i}.png")
+    Image.new("RGB", (8, 8)).save(tmp_path / "grey" / "run" / "examples.png")
+    assert are_grey(str(tmp_path / "grey"), replace(settings, out=str(tmp_path / "grey" / "run")).own)
+
+
+def test_replaced_images_are_decoded_again(settings, tmp_path):
+    load_images(settings.folders, "none", settings.cache)
+    replaced = tmp_path / "photos" / "3.png"
+    Image.new("RGB", (24, 23), "white").save(replaced)
+    assert (load_images(settings.folders, "none", settings.cache)[0].image(3) == 255).all()
+    Image.new("RGB", (24, 23), "black").save(replaced)
+    os.utime(replaced, ns=(0, replaced.stat().st_mtime_ns + 1))  # where the clock is too coarse to tell
+    assert (load_images(settings.folders, "none", settings.cache)[0].image(3) == 0).all()
+
+
+def test_a_link_to_nothing_is_one_clear_line(settings, tmp_path):
+    (tmp_path / "photos" / "12.png").symlink_to(tmp_path / "gone.png")
+    with pytest.raises(ValueError, match=r"cannot read the image .*12\.png"):
+        load_images(settings.folders, "none", settings.cache)
 
 
 def test_celeba_preprocessing_keeps_the_centre():

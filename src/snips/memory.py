@@ -5,6 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+GROUPS = Path("/sys/fs/cgroup")
+# For both versions of control groups: the folder, its limit, what is used, and which part of that are files in the
+# cache, which the kernel gives up as soon as memory is asked for.
+CONTROLLERS = (
+    (".", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
 
 def check_memory(needed: int, what: str, advice: str = "use a structured operator or a smaller image") -> None:
     """Refuse with a clear line what would not fit, before anything is allocated."""
@@ -20,12 +28,22 @@ def available_memory() -> int:
 
 
 def _container_memory() -> int | None:
-    """What the control group (version 2) of this process leaves; None where there is no limit."""
-    group = Path("/sys/fs/cgroup")
+    """What the control group of this process leaves; None where there is no limit."""
+    for group, limit, usage, reclaimable in CONTROLLERS:
+        try:
+            used = int((GROUPS / group / usage).read_text()) - _counted(GROUPS / group / "memory.stat", reclaimable)
+            return max(0, int((GROUPS / group / limit).read_text()) - used)
+        except (OSError, ValueError):  # "max", or no such group
+            continue
+    return None
+
+
+def _counted(file: Path, name: str) -> int:
+    """The number behind a name in a file of lines `name number`; 0 where it is missing."""
     try:
-        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
-    except (OSError, ValueError):  # "max", or no such group
-        return None
+        return int(dict(line.split() for line in file.read_text().splitlines())[name])
+    except (OSError, KeyError, ValueError):
+        return 0
 
 
 def _machine_memory() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,12 @@ class Restoration:
         if len(self.samples) < 2:
             raise ValueError("a standard deviation needs at least 2 samples: restore with samples=2 or more")
         return self.samples.std(0)
+
+    def __getitem__(self, image: int) -> Restoration:
+        """The result of one image without the others."""
+        b = range(len(self.problem))[image]
+        alpha = None if self.alpha is None else self.alpha[b : b + 1]
+        return replace(self, problem=self.problem[b], samples=self.samples[:, b : b + 1], alpha=alpha)
 
     def faithfulness(self) -> Faithfulness:
         """Whether each sample explains the measurement."""
@@ -192,8 +198,9 @@ def _resumed(
     """Where an earlier run stopped, and what keeps the state of this one; `described` gets its fingerprint."""
     if checkpoint is None:
         return None, None
-    facts = {**run_facts(task, prior, samples, described), "tile": tile_side(prior)}
-    described["fingerprint"] = fingerprint = run_fingerprint(task, prior, samples, described)
+    facts = run_facts(task, prior, samples, described)
+    described["fingerprint"] = fingerprint = run_fingerprint(task, prior, facts)
+    facts["tile"] = tile_side(prior)  # the name of the prior has it for the fingerprint
     return checkpoint.load(fingerprint, facts), partial(checkpoint.save, fingerprint, facts=facts)
 
 

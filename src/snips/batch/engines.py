@@ -14,11 +14,11 @@ from typing import Any
 from snips.allocator import keep_freed_memory
 from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
-from snips.batch.work import Outcome, restore_item
+from snips.batch.work import ItemOutcome, restore_item
 from snips.extras import installing
 from snips.priors.registry import BUNDLED, GAUSSIAN
 
-Restore = Callable[[RunFolder, Sequence[Item]], Iterator[Outcome]]
+Restore = Callable[[RunFolder, Sequence[Item]], Iterator[ItemOutcome]]
 Engine = Callable[[RunSettings, str | None], AbstractContextManager[Restore]]  # entered before anything is written
 DEATHS = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")  # of Ray: what an item's task may end with
 ANSWER_SECONDS = 10.0  # that a cluster has to be there
@@ -51,7 +51,7 @@ def on_ray(settings: RunSettings, address: str | None) -> Iterator[Restore]:
             ray.shutdown()
 
 
-def _as_tasks(ray: Any, settings: RunSettings, folder: RunFolder, items: Sequence[Item]) -> Iterator[Outcome]:
+def _as_tasks(ray: Any, settings: RunSettings, folder: RunFolder, items: Sequence[Item]) -> Iterator[ItemOutcome]:
     needs = {"num_cpus": settings.threads, "num_gpus": int(settings.device.startswith("cuda"))}
     task = ray.remote(**needs, max_retries=RETRIES, scheduling_strategy="SPREAD")(on_node)
     there, chosen = replace(folder, path=folder.path.absolute()), _with_absolute_prior(settings)
@@ -96,25 +96,25 @@ def _check_address(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
 
 
-def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+def on_node(folder: RunFolder, settings: RunSettings, item: Item) -> ItemOutcome:
     """An item in a worker process, on whatever machine that is."""
     if not (folder.path / "run.json").is_file():
         raise OSError(f"{folder.path} cannot be seen on all nodes of the cluster: take a shared folder for --out")
     folder.check_versions()
     keep_freed_memory()  # as the command line does for itself
     if folder.is_finished(item):  # by a worker that died between its result and its answer
-        return Outcome(item.key, 0.0)
+        return ItemOutcome(item.key, 0.0)
     return restore_item(folder, settings, item)
 
 
-def _outcome(ray: Any, done: Any, folder: RunFolder, item: Item) -> Outcome:
+def _outcome(ray: Any, done: Any, folder: RunFolder, item: Item) -> ItemOutcome:
     """What the task returned; that its worker died again and again is the item's failure, not the run's."""
     try:
         return ray.get(done)
     except tuple(getattr(ray.exceptions, name) for name in DEATHS) as error:
         told = f"its worker died {RETRIES + 1} times ({' '.join(str(error).split())[:200]})"
         folder.note_failure(item, told)
-        return Outcome(item.key, 0.0, told)
+        return ItemOutcome(item.key, 0.0, told)
     except ray.exceptions.RayTaskError as error:
         raise error.cause if isinstance(error.cause, OSError | ValueError) else error from None
     except ray.exceptions.RayError as error:

@@ -10,10 +10,10 @@ from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.scores import Scores, write_table
 from snips.batch.summary import write_summary
-from snips.batch.work import Outcome
+from snips.batch.work import ItemOutcome
 from snips.names import unknown_name
 
-Progress = Callable[["Standing", Outcome | None], None]
+Progress = Callable[["Standing", ItemOutcome | None], None]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ MOST_KEPT = 8  # operators, and priors, that a worker keeps
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """How an item ended."""
 
     key: str
@@ -87,7 +87,7 @@ def weights_digests(name: str | None) -> dict[str, str]:
     return {name: weights_digest(load_prior(name)) for name in names}
 
 
-def check_prior(name: str | None, precision: str) -> None:
+def check_prior_precision(name: str | None, precision: str) -> None:
     """That the prior can be used in that precision; before a run, and not for each of its items."""
     if name is not None:
         with_precision(prior_for(name, (1, 1, 1)) if name == GAUSSIAN else load_prior(name), precision)
@@ -125,7 +125,7 @@ def workshop() -> Workshop:
     return Workshop()
 
 
-def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcome:
+def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> ItemOutcome:
     """Restore an item, or go on with it, and write its result.
 
     What is wrong with the item is its outcome, and the others go on; a disk that does not take the result ends the run.
@@ -139,12 +139,12 @@ def restore_item(folder: RunFolder, settings: RunSettings, item: Item) -> Outcom
     except Exception as error:  # whatever it is, ten thousand others shall not wait for it
         told = _told(error)
         folder.note_failure(item, told)
-        return Outcome(item.key, time.perf_counter() - started, told)
+        return ItemOutcome(item.key, time.perf_counter() - started, told)
     warning = _saved(result, folder, item) or warning
     checkpoint.remove()
     folder.forget_state(item)
     folder.forget_failure(item)
-    return Outcome(item.key, time.perf_counter() - started, warning=warning)
+    return ItemOutcome(item.key, time.perf_counter() - started, warning=warning)
 
 
 def _told(error: Exception) -> str:

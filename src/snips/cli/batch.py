@@ -17,7 +17,7 @@ from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
 from snips.batch.folders import source_name
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
-from snips.batch.work import Outcome, check_prior, untiled_pixels, weights_digests
+from snips.batch.work import ItemOutcome, check_prior_precision, untiled_pixels, weights_digests
 from snips.cli.app import ForceOption, JsonOption, app, err, one_line, say
 from snips.cli.grouped import grouped
 from snips.cli.problem_options import FileOptions
@@ -82,7 +82,7 @@ def batch(
     `snips batch manifest.csv --engine ray --out restored`
     """
     told = stated.told()
-    check_prior(sampling.prior, sampling.precision)
+    check_prior_precision(sampling.prior, sampling.precision)
     stacks.optional("pyarrow", "the table of scores")
     if doubt := few_levels(sampling.sampler, sampling.checked_settings()):
         one_line(f"warning: {doubt}")
@@ -148,7 +148,7 @@ class _Watch:
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def update(self, standing: Standing, outcome: Outcome | None) -> None:
+    def update(self, standing: Standing, outcome: ItemOutcome | None) -> None:
         if outcome is not None and outcome.error is not None and not self.quiet:
             one_line(f"{outcome.key}: {outcome.error}")
         done, seconds = standing.before + standing.done, time.monotonic() - self.started

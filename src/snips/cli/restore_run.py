@@ -20,7 +20,7 @@ from snips.files import read_json
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.restoration import Interrupted, Restoration, sampler_for
-from snips.results.checkpoints import Checkpoint, run_fingerprint
+from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.running.devices import moved, restore_on
 from snips.running.tiling import Tiles
 from snips.running.verification import finer, verified
@@ -126,7 +126,8 @@ class RestoreRun:
     def fingerprint(self) -> str:
         sampler = sampler_for(self.sampler, self.posed.problem)
         described = {"sampler": sampler, "sampler_options": self.settings, "seed": self.seed}
-        return run_fingerprint(moved(self.posed.problem, self.device), self.prior, self.samples, described)
+        problem = moved(self.posed.problem, self.device)
+        return run_fingerprint(problem, self.prior, run_facts(problem, self.prior, self.samples, described))
 
     def kept(self, stop: Interrupted) -> Restoration:
         """The samples that were finished when Ctrl-C came, unless the run can go on from its state."""

@@ -113,7 +113,7 @@ def _with_channels(settings: TrainSettings, preset: str, channels: str | None, d
 
     if channels is not None:
         return with_channels(settings, read_numbers("--channels", channels, None, int))
-    return with_channels(settings, (1,) if are_grey(data) else (3,)) if preset == "custom" else settings
+    return with_channels(settings, (1,) if are_grey(data, settings.own) else (3,)) if preset == "custom" else settings
 
 
 def _progress(quiet: bool) -> Progress:

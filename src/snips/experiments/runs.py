@@ -28,7 +28,7 @@ images, few samples and far too few steps, with which `langevin` gives noise.
 def run(name: str, experiment: Experiment, request: Request, progress: Progress, force: bool = False) -> dict[str, Any]:
     """Compute what is missing, then write result.json, result.md and pictures -> what result.json holds."""
     study = experiment.prepare(request)
-    folder = RunFolder(request.out / name)
+    folder = StudyFolder(request.out / name)
     folder.open(plain(study.settings), force)
     measured = []
     for done, part in enumerate(study.parts):
@@ -41,7 +41,7 @@ def run(name: str, experiment: Experiment, request: Request, progress: Progress,
     return record
 
 
-def _compute(folder: RunFolder, part: Part, done: int, total: int, progress: Progress) -> Measured:
+def _compute(folder: StudyFolder, part: Part, done: int, total: int, progress: Progress) -> Measured:
     """As it will be read again: a run that was never stopped gives exactly what a resumed one does."""
     folder.store(part, part.compute(lambda info: progress(part.label, done, total, info)))
     stored = folder.load(part)
@@ -64,7 +64,7 @@ def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class StudyFolder:
     """settings.json and parts/ while it runs; result.json, result.md and pictures at the end."""
 
     path: Path

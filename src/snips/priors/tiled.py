@@ -1,7 +1,8 @@
 """A prior that sees a large image in overlapping tiles, for images whose denoiser call does not fit into memory.
 
 Of our own network only what it adds to its linear filter is tiled. The filter needs the whole image, but hardly any
-memory; the rest has a limited field of view, so tiles with a wide enough margin change nothing but rounding. A foreign
+memory; the rest has a limited field of view, so tiles with a wide enough margin change nothing but rounding. With
+attention, as in the bundled `faces`, it sees all of an image, and of tiles each by itself: `attends` tells. A foreign
 denoiser is tiled as a whole: what it knows of an image from far away, large noise above all, is lost then.
 """
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from snips.priors.base import Prior
+from snips.priors.blocks import Attention
 from snips.priors.precision import LowPrecision
 from snips.priors.unet import UNet
 
@@ -47,6 +49,11 @@ class TiledPrior(Prior):
         """The root mean square difference to the untiled call at x (B, C, H, W), in units of pixels in [0, 1]."""
         with torch.no_grad():
             return float((self.denoise(x, sigma) - self.prior.denoise(x, sigma)).square().mean().sqrt())
+
+
+def attends(prior: Prior) -> bool:
+    """Whether it is a network of ours that sees all of an image at once."""
+    return any(isinstance(part, Attention) for part in prior.modules())
 
 
 def tile_side(prior: Prior) -> int | None:

@@ -30,26 +30,29 @@ FRAME = 500  # milliseconds that each sample is shown
 
 def write_pictures(restoration: Restoration, folder: Path) -> None:
     """One set of pictures and a page; in a folder for each image where there are several."""
-    problem, alpha = restoration.problem, restoration.alpha
-    samples, degraded = framed(restoration.samples, problem.operator), degraded_view(problem)
-    for b in range(samples.shape[1]):
-        place = folder if samples.shape[1] == 1 else folder / f"image_{b:03d}"
-        place.mkdir(exist_ok=True)
-        transparency = None if alpha is None else alpha[b]
-        results = {f"sample_{k:02d}": samples[k, b] for k in range(len(samples))}
-        results["mean"] = samples[:, b].clamp(0, 1).mean(0)
-        if problem.truth is not None:
-            results["truth"] = framed(problem.truth[b], problem.operator)
-        for name, image in results.items():
-            with_alpha(to_picture(image), transparency).save(place / f"{name}.png")
-        with_alpha(to_picture(degraded[b]), transparency).save(place / "degraded.png")
-        if len(samples) > 1:
-            std = framed(restoration.std[b], problem.operator)
-            to_picture(STD_SCALE * std).save(place / "std.png")
-            std_map(std).save(place / "std_map.png")
-            _save_animation(samples[:, b], place / "samples.webp")
-        (place / "report.html").write_text(page(restoration, b), encoding="utf-8")
-    comparison_grid(problem, restoration.samples).save(folder / "grid.png")
+    images = len(restoration.problem)
+    for b in range(images):
+        _write_image(restoration[b], folder if images == 1 else folder / f"image_{b:03d}")
+    comparison_grid(restoration.problem, restoration.samples).save(folder / "grid.png")
+
+
+def _write_image(alone: Restoration, place: Path) -> None:
+    """Of the result of one image: what is computed for its pictures is not computed for the others again."""
+    place.mkdir(exist_ok=True)
+    problem, transparency = alone.problem, None if alone.alpha is None else alone.alpha[0]
+    samples = framed(alone.samples[:, 0], problem.operator)
+    results = {f"sample_{k:02d}": sample for k, sample in enumerate(samples)}
+    results |= {"mean": samples.clamp(0, 1).mean(0), "degraded": degraded_view(problem)[0]}
+    if problem.truth is not None:
+        results["truth"] = framed(problem.truth[0], problem.operator)
+    for name, image in results.items():
+        with_alpha(to_picture(image), transparency).save(place / f"{name}.png")
+    if len(samples) > 1:
+        std = framed(alone.std[0], problem.operator)
+        to_picture(STD_SCALE * std).save(place / "std.png")
+        std_map(std).save(place / "std_map.png")
+        _save_animation(samples, place / "samples.webp")
+    (place / "report.html").write_text(page(alone), encoding="utf-8")
 
 
 def with_alpha(picture: Image.Image, alpha: Tensor | None) -> Image.Image:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -38,25 +37,20 @@ def template(name: str) -> Template:
 
 def page(restoration: Restoration, b: int = 0) -> str:
     """The page of image b. Everything that a user may have typed is escaped."""
-    samples, problem = restoration.samples[:, b], restoration.problem
-    found = restoration.faithfulness()
-    title = f"{_problem_name(restoration)}: {len(samples)} samples"
-    panels = [sample_panel(problem, x, b, k, verdict_words(found, k, b)) for k, x in enumerate(samples)]
+    alone = restoration[b]
+    samples, found = alone.samples[:, 0], alone.faithfulness()
+    title = f"{_problem_name(alone)}: {len(samples)} samples"
+    panels = [sample_panel(alone.problem, x, 0, k, verdict_words(found, k, 0)) for k, x in enumerate(samples)]
     return template("report.html").substitute(
         title=html.escape(title),
-        summary=html.escape(_summary(restoration, b)),
-        data=_script_json(_viewer_data(restoration, b)),
+        summary=html.escape(repr(alone)),
+        data=_script_json(_viewer_data(alone)),
         panels="".join(panels),
-        verdicts=verdict_table(found, b),
-        settings=_settings_rows(restoration),
-        command=_command(restoration),
+        verdicts=verdict_table(found, 0),
+        settings=_settings_rows(alone),
+        command=_command(alone),
         version=html.escape(__version__),
     )
-
-
-def _summary(restoration: Restoration, b: int) -> str:
-    """Of image b without the others, over which that of several is an average."""
-    return repr(replace(restoration, problem=restoration.problem[b], samples=restoration.samples[:, b : b + 1]))
 
 
 def _problem_name(restoration: Restoration) -> str:
@@ -64,19 +58,19 @@ def _problem_name(restoration: Restoration) -> str:
     return recipe.name if recipe is not None else type(restoration.problem.operator).__name__
 
 
-def _viewer_data(restoration: Restoration, b: int) -> dict[str, Any]:
-    """The pictures of the viewer by name, and the std as numbers for the pointer."""
-    problem = restoration.problem
-    samples = framed(restoration.samples[:, b], problem.operator)
+def _viewer_data(alone: Restoration) -> dict[str, Any]:
+    """The pictures of the viewer by name, and the std as numbers for the pointer, of the result of one image."""
+    problem = alone.problem
+    samples = framed(alone.samples[:, 0], problem.operator)
     mean = samples.clamp(0, 1).mean(0)
     pictures = [(f"sample {k + 1}", shown(x)) for k, x in enumerate(samples)] + [("mean", shown(mean))]
     height, width = side_by_side(mean).shape[-2:]  # as the pictures are laid out
     data: dict[str, Any] = {"size": [height, width], "planes": width // mean.shape[-1]}
-    data["degraded"] = data_uri(shown(degraded_view(problem)[b]))
+    data["degraded"] = data_uri(shown(degraded_view(problem)[0]))
     if problem.truth is not None:
-        pictures.append(("original", shown(framed(problem.truth[b], problem.operator))))
+        pictures.append(("original", shown(framed(problem.truth[0], problem.operator))))
     if len(samples) > 1:
-        std = side_by_side(framed(restoration.std[b], problem.operator))
+        std = side_by_side(framed(alone.std[0], problem.operator))
         data |= _std_data(std)
         pictures.append(("uncertainty", shrunk(colour_map(std_plane(std), data["top"]))))
     data["pictures"] = [{"name": name, "uri": data_uri(picture)} for name, picture in pictures]

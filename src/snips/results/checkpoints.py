@@ -22,7 +22,11 @@ from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.results import storage
 from snips.samplers.base import Stored
+from snips.samplers.matrix_free import planned_sigmas as matrix_free_plan
+from snips.samplers.predictor_corrector import planned_sigmas as fast_plan
 
+# Samplers that choose noise levels by themselves, and what they choose: a version may choose others.
+PLANS: dict[str, Callable[..., list[float]]] = {"fast": fast_plan, "matrix_free": matrix_free_plan}
 SECONDS = 5.0  # between two writings: what a crash may cost, beside the step that was under way
 
 
@@ -103,7 +107,7 @@ def _differing(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def run_facts(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> dict[str, Any]:
-    """All settings of a run that have names; threads decide about rounding."""
+    """All of a run that has names; threads decide about rounding."""
     _, recipe = storage.recipe_to_json(problem.operator)
     return {
         **storage.plain(described),
@@ -113,12 +117,20 @@ def run_facts(problem: InverseProblem, prior: Prior, samples: int, described: di
         "prior": prior.name or type(prior).__name__,
         "threads": torch.get_num_threads(),
         "device": problem.y.device.type,
+        "plan": _plan(problem, described),
+        "versions": storage.versions(),
     }
 
 
-def run_fingerprint(problem: InverseProblem, prior: Prior, samples: int, described: dict[str, Any]) -> str:
-    """Of the measurement, the operator, the prior and all settings."""
-    facts, (arrays, _) = run_facts(problem, prior, samples, described), storage.recipe_to_json(problem.operator)
+def _plan(problem: InverseProblem, described: dict[str, Any]) -> list[str] | None:
+    """The noise levels that the sampler chooses; to six digits, as another rounding is no other plan."""
+    choose = PLANS.get(described["sampler"])
+    return None if choose is None else [f"{sigma:.6g}" for sigma in choose(problem, **described["sampler_options"])]
+
+
+def run_fingerprint(problem: InverseProblem, prior: Prior, facts: dict[str, Any]) -> str:
+    """Of the measurement, the operator, the prior and the facts of the run."""
+    arrays, _ = storage.recipe_to_json(problem.operator)
     return fingerprint_of(facts, {"y": problem.y}, arrays, contents(problem.operator), contents(prior))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from snips.priors.base import Prior
-from snips.priors.tiled import MARGIN, SIDES, TiledPrior
+from snips.priors.tiled import MARGIN, SIDES, TiledPrior, attends
 from snips.problems import InverseProblem
 
 LEVELS = (0.05, 0.3, 2.0)  # sigma, where the deviation is measured
@@ -29,8 +29,12 @@ class Tiles(NamedTuple):
         side, margin, worst = self.prior.side, self.prior.margin, max(self.deviations.values())
         return (
             f"the denoiser sees tiles of {side} pixels with margins of {margin}; on a crop, tiles change what it "
-            f"returns by {worst:.1g} (root mean square, for pixels in [0, 1])"
+            f"returns by {worst:.1g} (root mean square, for pixels in [0, 1]){self._doubt()}"
         )
+
+    def _doubt(self) -> str:
+        """A crop tells less than usual of a network that sees all of the image."""
+        return "; its attention sees one tile at a time, so large images may change more" if attends(self.prior) else ""
 
     def record(self) -> dict[str, Any]:
         """For result.json."""
@@ -59,7 +63,8 @@ def fitting_side(most_pixels: int) -> int:
 def deviations(problem: InverseProblem, tiled: TiledPrior) -> dict[float, float]:
     """Measured on a noisy crop of what the first measurement shows, with tiles that are small enough for it.
 
-    Smaller tiles have more seams for each pixel, and the same margins: the tiles in use deviate no more.
+    Smaller tiles have more seams for each pixel, and the same margins: the tiles in use deviate no more, unless the
+    network has attention.
     """
     crop = _shown(problem[0])
     probe = TiledPrior(tiled.prior, min(tiled.side, PROBE_SIDE), tiled.margin).to(crop.device)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -163,6 +164,11 @@ class Law:
             previous, current = current, 2 * (self.gram(current) / half - current) - previous
             out = out + coefficient * current
         return out
+
+
+def planned_sigmas(problem: InverseProblem, *, nfe: int = 100, sigmas: Tensor | None = None, **_: Any) -> list[float]:
+    """The noise level of each call of `matrix_free` with these options."""
+    return chosen_sigmas(Law(problem[0], []), nfe) if sigmas is None else checked_sigmas(sigmas)
 
 
 def chosen_sigmas(law: Law, nfe: int) -> list[float]:

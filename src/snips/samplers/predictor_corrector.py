@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -104,6 +105,13 @@ def fast_steps(
         state.x = problem.operator.V(x_bar).contiguous()  # as a stored state is: strides may change the rounding
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
+
+
+def planned_sigmas(problem: InverseProblem, *, nfe: int = 100, sigmas: Tensor | None = None, **_: Any) -> list[float]:
+    """The noise level of each call of `fast` with these options."""
+    if sigmas is not None:
+        return checked_sigmas(sigmas)
+    return chosen_sigmas(Coordinates(problem[0], []), Photographs(problem.operator), nfe)
 
 
 def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,20 +111,22 @@ def _centre(image: Tensor, crop: int) -> Tensor:
     return image[:, top : top + crop, left : left + crop]
 
 
-def load_images(folders: Sequence[str], prepare: str, cache: str) -> tuple[ImageSet, ImageSet]:
+def load_images(
+    folders: Sequence[str], prepare: str, cache: str, skipped: Sequence[Path] = ()
+) -> tuple[ImageSet, ImageSet]:
     """The training and the held-out images of some folders, decoded on first use."""
-    parts = [_load_folder(Path(folder), prepare, Path(cache)) for folder in folders]
+    parts = [_load_folder(Path(folder), prepare, Path(cache), skipped) for folder in folders]
     return ImageSet.join([train for train, _ in parts]), ImageSet.join([held for _, held in parts])
 
 
-def _load_folder(folder: Path, prepare: str, cache: Path) -> tuple[ImageSet, ImageSet]:
-    train, held = split_files(folder)
+def _load_folder(folder: Path, prepare: str, cache: Path, skipped: Sequence[Path]) -> tuple[ImageSet, ImageSet]:
+    train, held = split_files(folder, (*skipped, cache))
     return _cached(train, folder, prepare, cache), _cached(held, folder, prepare, cache)
 
 
-def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
+def split_files(folder: Path, skipped: Sequence[Path] = ()) -> tuple[list[Path], list[Path]]:
     """Training and held-out files: CelebA's official list if there is one, else the last are held out."""
-    files = sorted((f for f in folder.rglob("*") if f.suffix.lower() in SUFFIXES), key=_natural)
+    files = sorted(_image_files(folder, skipped), key=_natural)
     if len(files) < 2:
         raise ValueError(f"{folder} holds {len(files)} images ({', '.join(sorted(SUFFIXES))}); give a folder with more")
     listing = folder.parent / "list_eval_partition.txt"
@@ -132,6 +134,21 @@ def split_files(folder: Path) -> tuple[list[Path], list[Path]]:
         return _listed(files, listing)
     kept = len(files) - max(1, round(HELD_OUT * len(files)))
     return files[:kept], files[kept:]
+
+
+def _image_files(folder: Path, skipped: Sequence[Path]) -> Iterator[Path]:
+    """Those at any depth, but nothing hidden, and nothing of the files and folders to skip that lie below the folder.
+
+    A run may be at the folder itself, or above it: then its images are no less meant.
+    """
+    root = folder.resolve()
+    left_out = [place for path in skipped if root in (place := path.resolve()).parents]
+    for file in folder.rglob("*"):
+        within = file.relative_to(folder)
+        hidden = any(part.startswith(".") for part in within.parts)
+        written = any((root / within).is_relative_to(place) for place in left_out)
+        if file.suffix.lower() in SUFFIXES and not hidden and not written:
+            yield file
 
 
 def _listed(files: Sequence[Path], listing: Path) -> tuple[list[Path], list[Path]]:
@@ -157,13 +174,22 @@ def _natural(path: Path) -> tuple[tuple[int, ...], str]:
 
 
 def _cached(files: Sequence[Path], folder: Path, prepare: str, cache: Path) -> ImageSet:
-    listing = "\n".join([prepare, *(str(f.relative_to(folder)) for f in files)])
+    listing = "\n".join([prepare, *(f"{f.relative_to(folder)} {_edition(f)}" for f in files)])
     digest = hashlib.sha256(f"{folder.resolve()}\n{listing}".encode()).hexdigest()[:12]
     stored = cache / f"{folder.name}-{digest}.safetensors"
     if not stored.exists():
         cache.mkdir(parents=True, exist_ok=True)
         _decode(files, PREPARE[prepare], stored)
     return ImageSet(**load_file(stored))
+
+
+def _edition(file: Path) -> str:
+    """Another one where the file was replaced; of a file that is gone reading tells."""
+    try:
+        found = file.stat()
+    except OSError:
+        return "gone"
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _decode(files: Sequence[Path], prepare: Callable[[Image.Image], Image.Image], stored: Path) -> None:
@@ -195,9 +221,9 @@ def _is_deep(path: Path) -> bool:
         return image.mode not in BYTES
 
 
-def are_grey(folder: str) -> bool:
+def are_grey(folder: str, skipped: Sequence[Path] = ()) -> bool:
     """Whether no image of a folder has colours, as their headers tell."""
-    return all(_is_grey(file) for part in split_files(Path(folder)) for file in part)
+    return all(_is_grey(file) for part in split_files(Path(folder), skipped) for file in part)
 
 
 def _is_grey(path: Path) -> bool:

@@ -21,7 +21,7 @@ from snips.training.data import Crops, ImageSet, check_sizes, load_images
 from snips.training.distributed import average_gradients, first_alone, processes, rank, world
 from snips.training.ema import PowerAverage
 from snips.training.networks import Config, kind_of, signature
-from snips.training.optim import OPTIMISERS
+from snips.training.optim import OPTIMISERS, optimiser_name
 from snips.training.record import Log, make_log, record
 from snips.training.settings import TrainSettings
 
@@ -46,7 +46,9 @@ class TrainState:
             "config": config,
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
+            "optimiser_name": optimiser_name(self.optimiser),
             "averages": [a.state() for a in self.averages],
+            "exponents": [a.gamma for a in self.averages],
             "step": self.step,
             "seconds": self.seconds,
         }
@@ -59,7 +61,9 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
     Path(settings.out).mkdir(parents=True, exist_ok=True)
     with processes():
-        images, held = first_alone(lambda: load_images(settings.folders, settings.prepare, settings.cache))
+        images, held = first_alone(
+            lambda: load_images(settings.folders, settings.prepare, settings.cache, settings.own)
+        )
         crops = Crops(images, settings.crop)
         check_sizes(held, settings.crop)  # now, not at the first checkpoint
         state = start(settings, crops)
@@ -144,11 +148,35 @@ def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
     there = stored.get("format"), stored["config"]
     if signature(state.config) != there:
         raise ValueError(f"{path} is of another network ({', '.join(map(str, there))}); choose another --out")
+    _check_optimiser(state.optimiser, stored, path)
+    _check_averages(state.averages, stored, path)
     state.model.load_state_dict(stored["model"])
     state.optimiser.load_state_dict(stored["optimiser"])
     for average, weights in zip(state.averages, stored["averages"], strict=True):
         average.restore(weights)
     state.step, state.seconds = stored["step"], stored["seconds"]
+
+
+def _check_optimiser(optimiser: torch.optim.Optimizer, stored: dict[str, Any], path: Path) -> None:
+    """Checkpoints of earlier versions do not name theirs: its groups of parameters tell."""
+    wanted, there = optimiser_name(optimiser), stored.get("optimiser_name")
+    if there is None:
+        fits = _group_sizes(stored["optimiser"]) == _group_sizes(optimiser.state_dict())
+        there = wanted if fits else "another optimiser"
+    if there != wanted:
+        raise ValueError(f"{path} was trained with {there}, not {wanted}: go on with that, or choose another --out")
+
+
+def _group_sizes(state: dict[str, Any]) -> list[int]:
+    return [len(group["params"]) for group in state["param_groups"]]
+
+
+def _check_averages(averages: list[PowerAverage], stored: dict[str, Any], path: Path) -> None:
+    """Checkpoints of earlier versions do not tell the exponents, only how many there are."""
+    wanted, count = [average.gamma for average in averages], len(stored["averages"])
+    there = stored.get("exponents", wanted if len(wanted) == count else f"{count} unknown ones")
+    if there != wanted:
+        raise ValueError(f"{path} averages weights with the exponents {there}, not {wanted}: choose another --out")
 
 
 def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tuple[float, float]:

@@ -82,3 +82,8 @@ def _muon(model: nn.Module, lr: float, products: torch.dtype) -> torch.optim.Opt
 
 Make = Callable[[nn.Module, float, torch.dtype], torch.optim.Optimizer]  # network, learning rate, precision of products
 OPTIMISERS: dict[str, Make] = {"adam": _adam, "muon": _muon}
+
+
+def optimiser_name(optimiser: torch.optim.Optimizer) -> str:
+    """Its name in OPTIMISERS."""
+    return type(optimiser).__name__.lower()

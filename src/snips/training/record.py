@@ -20,10 +20,10 @@ from snips.training.data import ImageSet, held_out_crops
 from snips.training.ema import PowerAverage
 from snips.training.loss import psnr_table
 from snips.training.networks import kind_of
+from snips.training.settings import EXAMPLES, TrainSettings
 
 if TYPE_CHECKING:
     from snips.training.loop import TrainState
-    from snips.training.settings import TrainSettings
 
 SIGMAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # of the held-out table
 Log = Callable[[dict[str, Any]], None]
@@ -43,7 +43,7 @@ def record(
         row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
     if models:
         kind_of(state.config).save(models[0], out / "weights.safetensors", row)
-        _examples(models[0], settings, held, out / "examples.png")
+        _examples(models[0], settings, held, out / EXAMPLES)
     log(row)
 
 

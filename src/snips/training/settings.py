@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from snips.names import check_count, unknown_name
 from snips.priors.precision import check_precision
@@ -12,10 +13,12 @@ from snips.training.loss import NoiseLevels
 from snips.training.networks import Config
 from snips.training.optim import OPTIMISERS
 
+EXAMPLES = "examples.png"  # the picture in the run's folder
+
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """A run. Given again with the same `out` it goes on; only `network` may not change on the way."""
+    """A run. Given again with the same `out` it goes on; `network`, `optimiser` and `averages` may not change then."""
 
     folders: tuple[str, ...]
     out: str
@@ -54,3 +57,8 @@ class TrainSettings:
         for name in ("cooldown", "minutes", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, but is {getattr(self, name)}")
+
+    @property
+    def own(self) -> tuple[Path, ...]:
+        """What the run itself writes: nothing to learn from, even where it lies among the images."""
+        return Path(self.out), Path(self.out) / EXAMPLES, Path(self.cache)
