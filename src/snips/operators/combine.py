@@ -79,7 +79,11 @@ def stack(*operators: LinearOperator, **options: Any) -> LinearOperator:
 
 
 def scale_rows(operator: LinearOperator, weights: Tensor, **options: Any) -> LinearOperator:
-    """y = weights * H x for positive weights (*measurement_shape): exact where U only puts coordinates in places."""
+    """y = weights * H x for positive weights (*measurement_shape): exact where U only puts coordinates in places.
+
+    Where the SVD must be computed, it is kept on disk only with cache=True: other weights make another operator.
+    """
+    options = {"cache": False, **options}
     weights = weights.to(torch.float64).cpu()
     if isinstance(operator, Stacked):
         pieces = zip(operator._parts(), operator.split(weights[None]), strict=True)
