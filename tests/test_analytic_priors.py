@@ -185,6 +185,8 @@ def test_large_images_take_the_solver():
         (lambda: StationaryGaussian("grey", torch.ones(4, 4), 3), "the mean must be an array of numbers"),
         (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 2, [[1.0]]), "2 channels need a finite covariance"),
         (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 0), "0 channels|covariance"),
+        (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 2, [[1.0, 0.9], [0.1, 1.0]]), "must be symmetric"),
+        (lambda: StationaryGaussian(0.5, torch.ones(4, 4), 2, [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalues"),
     ],
 )
 def test_bad_parameters(build, message):

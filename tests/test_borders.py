@@ -10,11 +10,12 @@ from scipy.signal import convolve2d
 
 from command_line import refused, run
 from photo_files import random_pixels
-from snips import Restoration, make_operator, restore
-from snips.operators import CircularBlur, Deblurring, MatrixFree, check_operator
+from snips import InverseProblem, Restoration, make_operator, restore, whiten
+from snips.operators import CircularBlur, Deblurring, MatrixFree, check_operator, compose, stack
 from snips.operators.pictures import framed
 from snips.photos.photo import as_photo
 from snips.posing.pictures import simulate
+from snips.report.grid import comparison_columns
 
 SHAPE = (3, 24, 20)
 KERNEL = torch.tensor([[0.0, 1, 2], [3, 4, 0], [5, 0, 6], [1, 1, 1]], dtype=torch.float64)  # 4 x 3, not separable
@@ -135,3 +136,49 @@ def test_arrays_in_python_are_photos_too():
 def test_a_blur_larger_than_the_picture_is_refused(blurred):
     line = refused(run("restore", blurred, "-p", "deblur_uniform", "-o", "width=25", "--out", blurred.parent / "out"))
     assert "the kernel has 25 x 25 pixels, more than the image of 24 x 32" in line
+
+
+def seen(operator, x):
+    """The shapes of all columns of a report, in which y and the samples must show the same part of the image."""
+    problem = InverseProblem(operator, operator(x), 0.1, truth=x)
+    return {tuple(images.shape[-2:]) for _, images in comparison_columns(problem, x[None])}
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, KERNEL[:, :1] * KERNEL[2]])
+def test_operators_made_of_an_open_blur_show_the_same_part(kernel):
+    x = torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    opened = make_operator("deblur_kernel", SHAPE, kernel=kernel, border="open")
+    picture = opened.measurement_shape
+    levels = torch.linspace(0.1, 0.2, picture[2])
+    made = [
+        whiten(opened, opened(x), torch.tensor(0.1), svd=False).operator,
+        whiten(opened, opened(x), levels, svd=False).operator,
+        compose(make_operator("denoise", picture), opened, svd=False),
+        compose(CircularBlur(picture, torch.ones(3, 3) / 9), opened, svd=False),
+        compose(opened, make_operator("denoise", SHAPE), svd=False),
+    ]
+    for operator in made:
+        assert operator.surroundings == opened.surroundings == (1, 1, 1, 2)
+        assert seen(operator, x) == {picture[1:]}
+
+
+def test_surroundings_of_a_smaller_picture_count_in_its_pixels():
+    """A blur of 3 pixels after halving leaves 2 out at each side of the image."""
+    x = torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    blurred = compose(make_operator("deblur_uniform", (3, 12, 10), width=3, border="open"), make_operator("sr2", SHAPE))
+    assert blurred.surroundings == (2, 2, 2, 2)
+    smaller = compose(make_operator("sr2", (3, 22, 18)), make_operator("deblur_uniform", SHAPE, width=3, border="open"))
+    assert smaller.surroundings == (1, 1, 1, 1)
+    assert seen(smaller, x) == {(11, 9), (22, 18)}
+
+
+def test_surroundings_of_any_number_of_channels():
+    opened = make_operator("deblur_uniform", (2, 24, 20), width=3, border="open")
+    assert compose(make_operator("denoise", opened.measurement_shape), opened).surroundings == (1, 1, 1, 1)
+
+
+def test_what_is_no_picture_has_no_surroundings():
+    opened = make_operator("deblur_uniform", SHAPE, width=3, border="open")
+    hidden = compose(make_operator("inpaint", opened.measurement_shape), opened)
+    direct = stack(make_operator("denoise", SHAPE), opened)
+    assert hidden.surroundings == direct.surroundings == direct.parts[0].surroundings == (0, 0, 0, 0)

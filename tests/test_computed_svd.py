@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -157,3 +159,50 @@ def test_dense_takes_a_known_svd():
 
     B = torch.from_numpy(matrix())
     assert check_operator(Dense(B, SHAPE, aligned_svd(B)).double())
+
+
+def svd_files(tmp_path):
+    return sorted((tmp_path / "cache" / "svd").glob("*"), key=lambda file: file.stat().st_mtime_ns)
+
+
+def test_the_cache_keeps_what_was_used_last(tmp_path, monkeypatch):
+    """Each takes 1.4 MB, so that two of them fit into 3."""
+    monkeypatch.setenv("SNIPS_CACHE_MB", "3")
+    a, b, c = (np.random.default_rng(seed).standard_normal((300, 300)) for seed in range(3))
+    for big in (a, b):
+        as_operator(big, (3, 10, 10))
+    first, second = svd_files(tmp_path)
+    for age, file in enumerate((second, first), start=1):  # the first is the older one
+        os.utime(file, ns=(age * -(10**9) + 10**18,) * 2)
+    as_operator(a, (3, 10, 10))  # now it is the one used last
+    as_operator(c, (3, 10, 10))
+    assert len(svd_files(tmp_path)) == 2
+    assert first.exists()
+    assert not second.exists()
+
+
+def test_what_exceeds_the_cache_is_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("SNIPS_CACHE_MB", "1")
+    as_operator(np.random.default_rng(1).standard_normal((300, 300)), (3, 10, 10))
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.setenv("SNIPS_CACHE_MB", "much")
+    with pytest.raises(ValueError, match="SNIPS_CACHE_MB must be a whole number of megabytes, but is 'much'"):
+        as_operator(np.random.default_rng(1).standard_normal((300, 300)), (3, 10, 10))
+
+
+def test_files_of_another_format_are_not_read(tmp_path, monkeypatch):
+    big = np.random.default_rng(1).standard_normal((300, 300))
+    as_operator(big, (3, 10, 10))
+    monkeypatch.setattr("snips.operators.svd_cache.FORMAT", 2)
+    as_operator(big, (3, 10, 10))
+    assert len(svd_files(tmp_path)) == 2
+
+
+def test_noise_levels_fill_no_disk(tmp_path):
+    H = as_operator(np.random.default_rng(1).standard_normal((300, 300)), (3, 10, 10), cache=False)
+    y, levels = torch.ones(1, 300), torch.linspace(1, 2, 300)
+    snips.whiten(H, y, levels)
+    snips.stack_measurements([(H, y, levels), (H, y, 1.0)])
+    assert not (tmp_path / "cache").exists()
+    snips.whiten(H, y, levels, cache=True)
+    assert len(svd_files(tmp_path)) == 1

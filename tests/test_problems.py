@@ -200,3 +200,15 @@ def test_too_large_for_memory_says_how_large_and_what_to_use():
         Dense(torch.zeros(1).expand(400_000, 3 * 512 * 512), image)
     with pytest.raises(ValueError, match=r"GiB"):
         make_operator("denoise", image).as_matrix()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("deblur_uniform", {}), ("deblur_gauss", {"border": "open"}), ("sr2", {})]
+)
+def test_the_memory_of_a_separable_operator_is_that_of_its_svd(name, options, monkeypatch):
+    """The matrix of 64 pixels alone takes 32 KiB, its SVD with all copies 176 and more."""
+    monkeypatch.setattr("snips.memory.available_memory", lambda: 100 * 2**10)
+    with pytest.raises(ValueError, match=r"^the SVD of .* 64 pixels.* needs .*: crop the image$"):
+        make_operator(name, (1, 64, 64), **options)
+    monkeypatch.setattr("snips.memory.available_memory", lambda: 300 * 2**10)
+    make_operator(name, (1, 64, 64), **options)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 from typer.testing import CliRunner
 
 from snips.cli import app
@@ -51,6 +52,21 @@ def test_a_large_tiff_that_only_tifffile_knows_is_refused_before_it_is_decoded(t
     monkeypatch.setattr("snips.web.limits.load_photo", lambda path: pytest.fail("it was decoded"))
     with pytest.raises(ValueError, match="large.tif has 65 x 64 pixels"):
         load_upload(tmp_path / "large.tif", LIMITS)
+
+
+def test_a_narrow_picture_may_not_be_of_any_length(tmp_path):
+    """Its SVD grows with the cube of the longest side."""
+    limits = Limits(pixels=10_000)
+    assert load_upload(photo(tmp_path / "long.png", 2, 2048), limits).pixels.shape[-1] == 2048
+    with pytest.raises(ValueError, match=r"^longer.png has 2049 x 2 pixels; at most 2,048 on a side are restored here"):
+        load_upload(photo(tmp_path / "longer.png", 2, 2049), limits)
+    assert Limits(pixels=4096 * 1024).side == 4096
+
+
+def test_only_known_formats_are_opened_at_all(tmp_path):
+    Image.new("L", (65, 64)).save(tmp_path / "large.pcx")
+    with pytest.raises(ValueError, match="cannot be read as an image"):
+        load_upload(tmp_path / "large.pcx", LIMITS)
 
 
 @pytest.mark.parametrize("wrong", [{"pixels": 0}, {"jobs": 0}, {"upload_bytes": -1}, {"waiting": -1}])

@@ -159,3 +159,19 @@ def test_examples_fit_their_settings(tmp_path):
         result = restored(task, Limits())
         assert torch.isfinite(result.samples).all()
     assert load_image(tmp_path / "examples" / "small-face.png").shape == (1, 3, 16, 16)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_the_restored_image_is_checked_before_its_operator_is_built(simulated, task, tmp_path, monkeypatch):
+    problems(simulated)  # remembered: what is offered is found by small operators
+    monkeypatch.setattr("snips.operators.blurs.blur", lambda *_: pytest.fail("it was built"))
+    side = 65 if simulated else 64  # and 4 more for what lies around it
+    large = replace(task, picture=photo(tmp_path / "large.png", side, side), problem="deblur_uniform")
+    with pytest.raises(ValueError, match="the restored image has 6[58] x 6[58] pixels"):
+        build_problem(replace(large, simulate=simulated), LIMITS)
+
+
+def test_one_network_serves_all_sizes(task):
+    natural = replace(task, prior="natural")
+    assert task_prior(natural, (3, 16, 16)) is task_prior(natural, (3, 32, 48))
+    assert task_prior(task, (3, 16, 16)) is not task_prior(task, (3, 32, 48))

@@ -13,8 +13,8 @@ Apply = Callable[[Tensor], Tensor]
 def conjugate_gradients(apply: Apply, b: Tensor, *, steps: int, tolerance: float = 0.0, strict: bool = False) -> Tensor:
     """Solve apply(x) = b for a symmetric positive `apply`, each row of b (B, ...) on its own.
 
-    Stops when every row's residual is at most `tolerance` times its b, or after `steps` with what they reached; with
-    strict=True that is an error.
+    A row rests once its residual is at most `tolerance` times its b, so that it never depends on its neighbours. After
+    `steps` the rows are what they reached; with strict=True that is an error.
     """
 
     def dot(u: Tensor, v: Tensor) -> Tensor:
@@ -25,13 +25,14 @@ def conjugate_gradients(apply: Apply, b: Tensor, *, steps: int, tolerance: float
     energy = dot(b, b)
     goal = tolerance**2 * energy
     for _ in range(steps):
-        if (energy <= goal).all():
+        moving = energy > goal
+        if not moving.any():
             return x
         image = apply(direction)
-        step = energy / dot(direction, image).clamp(min=tiny)
+        step = torch.where(moving, energy / dot(direction, image).clamp(min=tiny), 0)
         x, residual = x + step * direction, residual - step * image
         previous, energy = energy, dot(residual, residual)
-        direction = residual + energy / previous.clamp(min=tiny) * direction
+        direction = torch.where(moving, residual + energy / previous.clamp(min=tiny) * direction, direction)
     if strict and (energy > goal).any():
         raise ValueError(f"the linear solve did not converge in {steps} steps: is sigma_0 very small?")
     return x

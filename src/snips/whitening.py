@@ -21,7 +21,8 @@ def whiten(
     Args:
         operator, y, truth: as in InverseProblem.
         sigma: the known noise level of each measurement; positive, (*measurement_shape) or what broadcasts to it.
-        options: of `as_operator`, for where the SVD of H / sigma must be computed; `.operator.how` says whether.
+        options: of `as_operator`, for where the SVD of H / sigma must be computed; `.operator.how` says whether. With
+            other levels it is another one, so it is kept on disk only with cache=True.
     """
     check_tensor("y", y, operator.measurement_shape)
     weights = 1 / _checked_levels(sigma, operator.measurement_shape)
@@ -32,6 +33,7 @@ def stack_measurements(
     parts: Sequence[tuple[LinearOperator, Tensor, float]], truth: Tensor | None = None, **options: Any
 ) -> InverseProblem:
     """Several measurements (operator, y, sigma) of the same images as one problem with sigma_0 = 1."""
+    options = {"cache": False, **options}  # as in `whiten`
     if not parts:
         raise ValueError("there are no measurements to stack")
     for operator, y, _ in parts:

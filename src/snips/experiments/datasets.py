@@ -18,7 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from snips.experiments.base import Request
-from snips.images import example_image, load_image
+from snips.images import central_part, example_image, load_image
 from snips.training.data import celeba64, split_files
 
 LARGE = 128  # the side of the images that stand in for LSUN
@@ -98,8 +98,7 @@ def photographs() -> Tensor:
 
 def square(image: Tensor) -> Tensor:
     """The central LARGE x LARGE pixels of (..., H, W)."""
-    top, left = ((n - LARGE) // 2 for n in image.shape[-2:])
-    return image[..., top : top + LARGE, left : left + LARGE]
+    return central_part(image, LARGE, LARGE)
 
 
 def to_tensor(image: Image.Image) -> Tensor:

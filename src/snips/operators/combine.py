@@ -14,6 +14,7 @@ from snips.operators.decompose import decompose
 from snips.operators.foreign import Foreign
 from snips.operators.linear_map import LinearMap
 from snips.operators.masked_transform import MaskedTransform
+from snips.operators.pictures import surroundings_of_both
 from snips.operators.reshaped import Reshaped
 from snips.operators.separable import Denoising, Separable
 from snips.operators.separable_factors import separable_factors
@@ -41,6 +42,7 @@ def _composed_exactly(outer: LinearOperator, inner: LinearOperator) -> LinearOpe
         if (operator := rule(outer, inner)) is not None:
             if operator.how == LinearOperator.how:  # an SVD that was computed stays one, beside the identity
                 operator.how += ": " + " after ".join(type(part).__name__ for part in (outer, inner))
+            operator.surroundings = surroundings_of_both(outer, inner)
             return operator if operator.recorded is not None else _marked(operator, outer.recorded)
     return None
 
@@ -54,7 +56,9 @@ def _composed(outer: LinearOperator, inner: LinearOperator, options: dict[str, A
 
     shapes = inner.image_shape, outer.measurement_shape
     H = LinearMap(*shapes, forward, adjoint, _precision(outer, inner), outer.measured_channels)
-    return _marked(decompose(H, inner.image_shape, name="the composition", **options), outer.recorded)
+    composed = decompose(H, inner.image_shape, name="the composition", **options)
+    composed.surroundings = surroundings_of_both(outer, inner)
+    return _marked(composed, outer.recorded)
 
 
 def stack(*operators: LinearOperator, **options: Any) -> LinearOperator:
@@ -84,7 +88,11 @@ def stack(*operators: LinearOperator, **options: Any) -> LinearOperator:
 
 
 def scale_rows(operator: LinearOperator, weights: Tensor, **options: Any) -> LinearOperator:
-    """y = weights * H x for positive weights (*measurement_shape): exact where U only puts coordinates in places."""
+    """y = weights * H x for positive weights (*measurement_shape): exact where U only puts coordinates in places.
+
+    Where the SVD must be computed, it is kept on disk only with cache=True: other weights make another operator.
+    """
+    options = {"cache": False, **options}
     weights = weights.to(torch.float64).cpu()
     if isinstance(operator, Stacked):
         pieces = zip(operator._parts(), operator.split(weights[None]), strict=True)
@@ -101,6 +109,7 @@ def scale_rows(operator: LinearOperator, weights: Tensor, **options: Any) -> Lin
     shapes = operator.image_shape, operator.measurement_shape
     H = LinearMap(*shapes, forward, adjoint, _precision(operator), operator.measured_channels)
     scaled = decompose(H, operator.image_shape, name="the operator with scaled rows", **options)
+    scaled.surroundings = operator.surroundings
     return _marked(scaled, operator.recorded)
 
 

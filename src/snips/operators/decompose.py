@@ -18,6 +18,7 @@ from snips.operators.reshaped import Reshaped
 from snips.operators.separable import aligned_svd
 from snips.operators.svd import OVERSAMPLING, Factors, Progress, truncated_svd
 from snips.operators.svd_cache import cached
+from snips.operators.svd_memory import svd_memory
 
 log = logging.getLogger("snips")
 FULL = 4096  # the largest smaller side of H whose full SVD is computed unasked: a minute on one core
@@ -88,7 +89,7 @@ def truncated_memory(size: tuple[int, int], rank: int) -> int:
 def full_memory(size: tuple[int, int]) -> int:
     """Bytes at the peak: matrix, factors and work space in float64, and the copies that stay."""
     m, n = size
-    return 8 * (5 * m * n + 3 * n * n) if n <= FULL else 8 * 6 * m * n
+    return svd_memory(m, n) if n <= FULL else 8 * 6 * m * n
 
 
 def automatic_rank(size: tuple[int, int]) -> int:

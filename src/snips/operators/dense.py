@@ -6,9 +6,9 @@ import math
 
 from torch import Tensor
 
-from snips.memory import check_memory
 from snips.operators.base import LinearOperator, checked_image_shape, numbers_of
 from snips.operators.separable import aligned_svd
+from snips.operators.svd_memory import check_svd_memory
 
 STRUCTURED = (
     "where H has structure use Deblurring, CircularBlur, SuperResolution, Inpainting, CompressiveSensing or "
@@ -44,8 +44,7 @@ class Dense(LinearOperator):
                 f"the matrix has {n} columns, but an image {image_shape} has {math.prod(image_shape)} entries "
                 f"({height * width} in each channel)"
             )
-        # matrix, U, V and the work space of the SVD in float64, then the copies in float32
-        check_memory(8 * (5 * m * n + 3 * n * n), f"the SVD of a dense {m} x {n} matrix", STRUCTURED)
+        check_svd_memory(m, n, f"the SVD of a dense {m} x {n} matrix", STRUCTURED)
         per_channel = n != math.prod(image_shape)
         super().__init__(image_shape, (channels, m) if per_channel else (m,))
         self.per_channel = per_channel

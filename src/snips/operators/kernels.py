@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from snips.memory import check_memory
 from snips.operators.base import numbers_of
+from snips.operators.svd_memory import check_svd_memory
 
 TOO_LONG = "crop the image"
 WIDEST = 2048  # pixels; a wider blur is surely a mistake
@@ -96,7 +96,7 @@ def convolution_matrix(kernel: Tensor, size: int, border: str = "zero") -> Tenso
     With border="open" only the rows that need nothing from outside: (size - len + 1, size).
     """
     kernel = checked_kernel(kernel, ndim=1)
-    check_memory(8 * size**2, f"the matrix that blurs {size} pixels", TOO_LONG)
+    check_svd_memory(size, size, f"the SVD of a blur along {size} pixels", TOO_LONG)
     matrix = torch.zeros(size, size, dtype=torch.float64)
     for j, weight in enumerate(kernel.tolist()):
         offset = j - len(kernel) // 2  # y_i takes x_(i - offset)
@@ -122,7 +122,7 @@ def resize_matrix(factor: int, size: int, method: str = "block") -> Tensor:
     if size % factor:
         nearest = max(size // factor, 1) * factor
         raise ValueError(f"a size of {size} does not divide by the factor {factor}: crop to {nearest}")
-    check_memory(8 * size**2, f"the matrix that makes {size} pixels smaller", TOO_LONG)
+    check_svd_memory(size // factor, size, f"the SVD of what makes {size} pixels smaller", TOO_LONG)
     pixels = torch.eye(size, dtype=torch.float64)
     if method == "block":
         return pixels.reshape(size // factor, factor, size).mean(1)

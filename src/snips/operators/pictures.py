@@ -21,5 +21,26 @@ def is_picture(operator: LinearOperator) -> bool:
 
 def in_rows_and_columns(operator: LinearOperator) -> bool:
     """Whether a measurement can be drawn, whatever its numbers mean."""
-    shape = operator.measurement_shape
-    return len(shape) == 3 and shape[0] in (1, 3) and not isinstance(operator, FourierSampling)
+    return operator.measurement_shape[0] in (1, 3) and _has_rows_and_columns(operator)
+
+
+def _has_rows_and_columns(operator: LinearOperator) -> bool:
+    """Whether a measurement is (channels, rows, columns), of however many channels."""
+    return len(operator.measurement_shape) == 3 and not isinstance(operator, FourierSampling)
+
+
+def surroundings_of_both(outer: LinearOperator, inner: LinearOperator) -> tuple[int, int, int, int]:
+    """What lies around the picture that outer(inner(x)) measures, in pixels of x; 0 where y has none."""
+    if not (_has_rows_and_columns(inner) and _has_rows_and_columns(outer)):
+        return 0, 0, 0, 0
+    left, right, above, below = inner.surroundings
+    _, height, width = inner.image_shape
+    rows = (height - above - below) // inner.measurement_shape[1]  # of x, for each row that the outer one sees
+    columns = (width - left - right) // inner.measurement_shape[2]
+    further = outer.surroundings
+    return (
+        left + columns * further[0],
+        right + columns * further[1],
+        above + rows * further[2],
+        below + rows * further[3],
+    )

@@ -13,6 +13,8 @@ class SameBasis(LinearOperator):
     def __init__(self, operator: LinearOperator, measurement_shape: tuple[int, ...]) -> None:
         super().__init__(operator.image_shape, measurement_shape)
         self.operator, self.how = operator, operator.how
+        if measurement_shape == operator.measurement_shape:  # a picture shows the same part of the image
+            self.surroundings = operator.surroundings
 
     def Vt(self, x: Tensor) -> Tensor:
         return self.operator.Vt(x)

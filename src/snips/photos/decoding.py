@@ -89,22 +89,13 @@ def decode_opened(image: Image.Image) -> tuple[np.ndarray, Origin]:
 
 def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarray, Origin]:
     """A Pillow image as an array (1, H, W, C) with C = 1 or 3 and alpha where it has that."""
-    tags = getattr(image, "tag_v2", {})
     _read_without_mapping(image)
-    lossy = image.format in ("JPEG", "MPO") or tags.get(259) in JPEG_IN_TIFF
-    lossy |= image.format == "WEBP" and webp.is_lossy(getattr(image, "filename", ""))
+    lossy = _is_lossy(image)
     profile, raw, levels = image.info.get("icc_profile"), _raw_mode(image), _ppm_levels(image)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in WIDE:
-        values = np.asarray(upright)
-        if upright.mode != "I" or image.format in FROM_16_BITS:
-            values = values.astype(np.uint16)  # other integers stay, as only their owner knows which of them is white
-        if raw == "I;12":  # which Pillow leaves at 0 to 4095
-            values = (values / 4095 * 65535).round().astype(np.uint16)
-        inverted = tags.get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
-        values = _grey(65535 - values if inverted and values.dtype == np.uint16 else values)
-        transparent = "transparency" in image.info and values.dtype == np.uint16
-        return _with_transparent_colour(values, image) if transparent else values, Origin(transparent, lossy)
+        values, transparent = _wide_grey(image, upright, raw)
+        return values, Origin(transparent, lossy)
     if upright.mode == "F":
         return _grey(np.asarray(upright, dtype=np.float32)), Origin(lossy=lossy)
     transparent = ";16" in raw and upright.info.pop("transparency", None) is not None  # a colour of 16 bits
@@ -125,6 +116,30 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     elif transparent:
         notes = (*notes, "which of its colours is transparent is not read")
     return values, Origin(has_alpha, lossy, notes)
+
+
+def _is_lossy(image: Image.Image) -> bool:
+    if image.format == "WEBP":
+        return webp.is_lossy(getattr(image, "filename", ""))
+    return image.format in ("JPEG", "MPO") or _tags(image).get(259) in JPEG_IN_TIFF
+
+
+def _tags(image: Image.Image) -> Any:
+    """Of a TIFF, by their numbers; none of others."""
+    return getattr(image, "tag_v2", {})
+
+
+def _wide_grey(image: Image.Image, upright: Image.Image, raw: str) -> tuple[np.ndarray, bool]:
+    """Grey of 16 bits, or of integers whose white nobody knows, and whether its last channel is transparency."""
+    values = np.asarray(upright)
+    if upright.mode != "I" or image.format in FROM_16_BITS:
+        values = values.astype(np.uint16)  # other integers stay, as only their owner knows which of them is white
+    if raw == "I;12":  # which Pillow leaves at 0 to 4095
+        values = (values / 4095 * 65535).round().astype(np.uint16)
+    inverted = _tags(image).get(262) == 0  # white is 0; Pillow heeds that for 8 bits only
+    values = _grey(65535 - values if inverted and values.dtype == np.uint16 else values)
+    transparent = "transparency" in image.info and values.dtype == np.uint16
+    return (_with_transparent_colour(values, image) if transparent else values), transparent
 
 
 def _grey(values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ logging.getLogger("tifffile").addHandler(logging.NullHandler())  # what it says 
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # little and big endian, and both of files beyond 4 GB
 UNSIGNED, SIGNED, FLOAT = 1, 2, 3  # SampleFormat
-WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, YCBCR = 0, 1, 2, 3, 6  # PhotometricInterpretation
+WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, YCBCR = 0, 1, 2, 6  # PhotometricInterpretation
 UNCOMPRESSED = 1  # Compression
 SEPARATE = 2  # PlanarConfiguration
 ALPHA = 2  # ExtraSamples: transparency that the colours were not multiplied with

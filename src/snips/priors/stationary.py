@@ -18,6 +18,7 @@ from snips.solvers import conjugate_gradients
 from snips.streams import stream_key
 
 DENSE_LIMIT = 2048  # pixels; beyond, an exact posterior is found by linear solves
+ROUNDING = 1e-6  # relative, of a covariance that was computed in float32
 NATURAL_COLOURS = ((1.00, 0.94, 0.86), (0.94, 1.00, 0.94), (0.86, 0.94, 1.00))
 
 
@@ -117,6 +118,9 @@ def _checked_colours(covariance: Tensor | None, channels: int) -> Tensor:
     K = numbers_of(covariance, "the covariance of the channels", torch.float64)
     if tuple(K.shape) != (channels, channels) or not K.numel() or not torch.isfinite(K).all():
         raise ValueError(f"{channels} channels need a finite covariance of shape (channels, channels)")
+    scale = K.abs().max()
+    if (K - K.T).abs().max() > ROUNDING * scale or torch.linalg.eigvalsh(K).min() < -ROUNDING * scale:
+        raise ValueError("the covariance of the channels must be symmetric, without negative eigenvalues")
     return K
 
 

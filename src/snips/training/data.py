@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from snips.files import new_file
-from snips.images import luminance, to_picture
+from snips.images import central_part, luminance, to_picture
 from snips.photos.photo import load_photo
 
 TIFFS = {".tif", ".tiff"}
@@ -103,12 +103,7 @@ def to_float(images: Tensor, channels: int) -> Tensor:
 def held_out_crops(images: ImageSet, crop: int, count: int, channels: int) -> Tensor:
     """The central crops of `count` images spread evenly over the set."""
     chosen = torch.linspace(0, len(images) - 1, min(count, len(images))).round().long().tolist()
-    return to_float(torch.stack([_centre(images.image(i), crop) for i in chosen]), channels)
-
-
-def _centre(image: Tensor, crop: int) -> Tensor:
-    top, left = (image.shape[1] - crop) // 2, (image.shape[2] - crop) // 2
-    return image[:, top : top + crop, left : left + crop]
+    return to_float(torch.stack([central_part(images.image(i), crop, crop) for i in chosen]), channels)
 
 
 def load_images(

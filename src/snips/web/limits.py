@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from PIL import Image
 
 from snips.photos import tiff
 from snips.photos.arrays import npz_bytes
+from snips.photos.decoding import FORMATS
 from snips.photos.photo import Photo, load_photo
 
 BYTES_PER_PIXEL = 4 * 8  # of an array: four channels of float64
+SIDE = 2048  # pixels that any picture may be long; the SVD of a blur takes some seconds then
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Limits:
         for name, value in vars(self).items():
             if value < 1 and not (name == "waiting" and value == 0):
                 raise ValueError(f"the limit {name} must be at least 1, but is {value}")
+
+    @property
+    def side(self) -> int:
+        """The longest side of a picture: an SVD along it grows with its cube, however narrow the picture is."""
+        return max(SIDE, 2 * math.isqrt(self.pixels))
 
     def describe_upload(self) -> str:
         return f"A picture, or numbers as .npy: up to {megabytes(self.upload_bytes)} and {self.pixels:,} pixels"
@@ -56,7 +64,7 @@ def _check_header(path: Path, limits: Limits) -> None:
             f"{path.name} would unpack to {megabytes(unpacked)}; at most {limits.pixels:,} pixels are restored here"
         )
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=FORMATS) as opened:
             width, height = opened.size
     except Image.DecompressionBombError as error:
         raise ValueError(f"{path.name} has far more than {limits.pixels:,} pixels: crop or shrink it first") from error
@@ -73,6 +81,11 @@ def check_pixels(name: str, width: int, height: int, limits: Limits) -> None:
         raise ValueError(
             f"{name} has {width} x {height} pixels; at most {limits.pixels:,} are restored here: crop or shrink it "
             "first, or use `snips restore`"
+        )
+    if max(width, height) > limits.side:
+        raise ValueError(
+            f"{name} has {width} x {height} pixels; at most {limits.side:,} on a side are restored here: crop or "
+            "shrink it first, or use `snips restore`"
         )
 
 

@@ -6,12 +6,13 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from snips.operators.base import LinearOperator
 from snips.operators.pictures import is_picture
 from snips.photos.photo import load_photo
 from snips.posing.grey import as_grey
@@ -86,19 +87,23 @@ class Progress:
 def build_problem(task: Task, limits: Limits) -> PhotoProblem:
     """The measurement that a task is about, if it may be asked for."""
     task.check(limits)
+    build = partial(_built, limits)
     try:
         photo = load_photo(task.picture)
         if takes_grey(None if task.prior == AUTOMATIC else task.prior):
             photo = as_grey(photo, task.problem, {})
         if task.simulate:
-            posed = simulate(photo, task.problem, task.sigma, task.seed, {})
-        else:
-            posed = pose(photo, task.problem, task.sigma, {})
+            return simulate(photo, task.problem, task.sigma, task.seed, {}, build=build)
+        return pose(photo, task.problem, task.sigma, {}, build=build)
     except ValueError as error:
         raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
-    _, height, width = posed.problem.operator.image_shape
+
+
+def _built(limits: Limits, name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
+    """`make_operator` for an image that is small enough: its SVD is already work, and nobody can stop it."""
+    _, height, width = image_shape
     check_pixels("the restored image", width, height, limits)
-    return posed
+    return make_operator(name, image_shape, **options)
 
 
 def run(task: Task, posed: PhotoProblem, report: Callable[[Progress], None]) -> Restoration:
@@ -127,7 +132,8 @@ def run(task: Task, posed: PhotoProblem, report: Callable[[Progress], None]) -> 
 
 def task_prior(task: Task, image_shape: tuple[int, int, int]) -> Prior:
     """The prior by name, or the one that fits."""
-    return loaded(choose_prior(image_shape).name if task.prior == AUTOMATIC else task.prior, image_shape)
+    name = choose_prior(image_shape).name if task.prior == AUTOMATIC else task.prior
+    return loaded(name, image_shape if name == GAUSSIAN else (image_shape[0], 1, 1))  # one network for all sizes
 
 
 def problems(simulate: bool) -> list[str]:
