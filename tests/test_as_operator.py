@@ -132,4 +132,4 @@ def test_the_documentation_runs(capsys):
         exec(compile(piece, "bring_your_own.md", "exec"), {})
     expected = re.findall(r"print\(.*?\)  # (.*)", "".join(pieces[:2]))
     assert capsys.readouterr().out.splitlines() == expected
-    assert len(expected) == 3
+    assert len(expected) == 4
