@@ -31,7 +31,7 @@ docs: $(VENV)/installed-dev
 
 # draws the figures of the documentation again: minutes
 figures: $(VENV)/installed-dev
-	for script in method reading problems tutorials; do $(BIN)/python docs/figures/$$script.py || exit 1; done
+	for script in demo method reading problems tutorials; do $(BIN)/python docs/figures/$$script.py || exit 1; done
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/operators.py

@@ -171,3 +171,14 @@ def test_the_table_of_problems_is_what_was_measured():
     assert set(stored["results"]) == set(problems.CASES)
     assert (DOCS / "figures" / "problems_table.md").read_text() == problems.table(stored["results"])
     assert all((DOCS / "images" / "problems" / f"{name}.webp").is_file() for name in problems.CASES)
+
+
+def test_pictures_are_of_the_weights_that_are_bundled():
+    """After new weights the figures must be drawn again: `make figures`."""
+    pytest.importorskip("matplotlib")
+    drawing = load_script(DOCS / "figures" / "drawing.py")
+    records = {file.name: json.loads(file.read_text()) for file in (DOCS / "figures").glob("*.json")}
+    used = {name: record["weights"] for name, record in records.items() if "weights" in record}
+    assert set(used) == {"demo.json", "problems.json"}
+    for name, weights in used.items():
+        assert weights == {prior: drawing.weights_digest(prior) for prior in weights}, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ matplotlib.use("svg")
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+
+from snips.priors.registry import BUNDLED
 
 DOCS = Path(__file__).parents[1]
 IMAGES = DOCS / "images"
@@ -31,6 +34,11 @@ plt.rcParams.update(
 )
 
 
+def weights_digest(prior: str) -> str:
+    """Of the file of a bundled prior."""
+    return hashlib.sha256(BUNDLED[prior].file.read_bytes()).hexdigest()[:16]
+
+
 def save_figure(figure: Figure, name: str) -> None:
     """docs/images/NAME.svg, the same bytes each time."""
     path = IMAGES / f"{name}.svg"
@@ -40,7 +48,9 @@ def save_figure(figure: Figure, name: str) -> None:
     print(path.relative_to(DOCS.parent), path.stat().st_size // 1024, "KiB")
 
 
-def save_values(name: str, command: str, results: Any) -> None:
-    """Measured values, with the command that made them."""
+def save_values(name: str, command: str, results: Any, prior: str | None = None) -> None:
+    """Measured values, with the command that made them and a digest of the bundled weights it used, if any."""
     record = {"command": command, "results": results}
+    if prior is not None:
+        record["weights"] = {prior: weights_digest(prior)}
     (VALUES / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -68,7 +68,7 @@ def run(name: str) -> dict[str, Any]:
     result = snips.restore(problem, snips.load_prior("faces"), samples=SAMPLES, nfe=CALLS, seed=0)
     path = IMAGES / "problems" / f"{name}.webp"
     path.parent.mkdir(parents=True, exist_ok=True)
-    comparison_grid(problem, result.samples, scale=2).save(path, quality=80, method=6)
+    comparison_grid(problem, result.samples).save(path, quality=80, method=6)
     return {"problem": problem_name, "sigma_0": sigma_0, **figures(result)}
 
 
@@ -104,7 +104,7 @@ def main(names: list[str]) -> None:
         known[name] = run(name)
         print(name, known[name], flush=True)
         results = {case: known[case] for case in CASES if case in known}
-        save_values("problems", COMMAND, results)
+        save_values("problems", COMMAND, results, prior="faces")
         (VALUES / "problems_table.md").write_text(table(results), encoding="utf-8")
 
 

@@ -89,21 +89,14 @@ def _part(name: str, problem: InverseProblem, prior: Prior, sampling: Sampling) 
 
 
 def _grids(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
-    return {
-        name.replace(" ", "_"): comparison_grid(problem, samples[name], _scale(problem))
-        for name, problem in problems.items()
-    }
+    return {name.replace(" ", "_"): comparison_grid(problem, samples[name]) for name, problem in problems.items()}
 
 
 def _strip(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
     """One row for each rate: original, degraded, a sample, the mean and the standard deviation of all."""
     each = [comparison_columns(problem, samples[name], shown=1) for name, problem in problems.items()]
     columns = [(cells[0][0], torch.cat([images for _, images in cells])) for cells in zip(*each, strict=True)]
-    return {"strip": picture_grid(columns, _scale(next(iter(problems.values()))))}
-
-
-def _scale(problem: InverseProblem) -> int:
-    return max(1, 128 // max(problem.operator.image_shape[1:]))
+    return {"strip": picture_grid(columns)}
 
 
 def describe(results: dict[str, Any]) -> str:

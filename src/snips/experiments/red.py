@@ -67,7 +67,7 @@ def prepare(request: Request) -> Study:
 
     def conclude(measured: list[Measured]) -> Outcome:
         rows = [_row(sigma_0, [m.facts for m in measured if m.facts["sigma_0"] == sigma_0]) for sigma_0 in RED]
-        return Outcome({**facts, "rows": rows}, {"red": picture_grid(_columns(problems, measured), scale=2)})
+        return Outcome({**facts, "rows": rows}, {"red": picture_grid(_columns(problems, measured))})
 
     return Study(settings, parts, conclude)
 

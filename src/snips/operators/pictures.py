@@ -21,7 +21,7 @@ def is_picture(operator: LinearOperator) -> bool:
 
 def in_rows_and_columns(operator: LinearOperator) -> bool:
     """Whether a measurement can be drawn, whatever its numbers mean."""
-    return operator.measurement_shape[0] in (1, 3) and _has_rows_and_columns(operator)
+    return _has_rows_and_columns(operator) and operator.measurement_shape[0] in (1, 3)
 
 
 def _has_rows_and_columns(operator: LinearOperator) -> bool:

@@ -14,6 +14,7 @@ from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
 GAP = 4
+CLEAR = 128  # pixels; smaller pictures are enlarged by a whole number
 LARGEST = 384  # pixels; larger pictures are shrunk in the grid, they are saved beside it
 
 
@@ -46,7 +47,7 @@ def comparison_columns(problem: InverseProblem, samples: Tensor, shown: int | No
 def picture_grid(columns: list[tuple[str, Tensor]], scale: int | None = None) -> Image.Image:
     """Named columns of pictures (B, C, h, w), one row for each b; all are shown in the largest size among them."""
     height, width = (max(images.shape[axis] for _, images in columns) for axis in (-2, -1))
-    scale = scale or max(1, 96 // max(height, width))
+    scale = scale or max(1, CLEAR // max(height, width))
     size = (height * scale, width * scale)
     tiles = [[_tile(images[b], size) for _, images in columns] for b in range(len(columns[0][1]))]
     return _assemble(tiles, [name for name, _ in columns])
