@@ -14,13 +14,14 @@ from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
 GAP = 4
-CLEAR = 128  # pixels; smaller pictures are enlarged by a whole number
+CLEAR = 96  # pixels; smaller pictures are enlarged by a whole number
 LARGEST = 384  # pixels; larger pictures are shrunk in the grid, they are saved beside it
 
 
 def degraded_view(problem: InverseProblem) -> Tensor:
     """y as pictures (B, C, H, W): itself where it is an image, else the least-norm image that fits it."""
-    return problem.y if is_picture(problem.operator) else problem.operator.pinv(problem.y)
+    H = problem.operator
+    return problem.y if is_picture(H) else framed(H.pinv(problem.y), H)
 
 
 def comparison_grid(
@@ -47,7 +48,7 @@ def comparison_columns(problem: InverseProblem, samples: Tensor, shown: int | No
 def picture_grid(columns: list[tuple[str, Tensor]], scale: int | None = None) -> Image.Image:
     """Named columns of pictures (B, C, h, w), one row for each b; all are shown in the largest size among them."""
     height, width = (max(images.shape[axis] for _, images in columns) for axis in (-2, -1))
-    scale = scale or max(1, CLEAR // max(height, width))
+    scale = scale or math.ceil(CLEAR / max(height, width))
     size = (height * scale, width * scale)
     tiles = [[_tile(images[b], size) for _, images in columns] for b in range(len(columns[0][1]))]
     return _assemble(tiles, [name for name, _ in columns])
