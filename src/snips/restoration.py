@@ -35,7 +35,7 @@ from snips.samplers.base import OnStep, Stored, check_options
 if TYPE_CHECKING:
     from PIL import Image
 
-SHOWN_SAMPLES = 16  # in a notebook
+SHOWN_SAMPLES = 8  # in a notebook
 SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
 
 
