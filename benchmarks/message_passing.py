@@ -9,21 +9,18 @@ but the network. Where both give the same PSNR, the network's errors are what li
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from measure import print_table, store
-from own_truths import errors_and_variances
-from snips import InverseProblem, load_prior, make_operator
+from own_truths import data_and_prior, errors_and_variances
+from snips import InverseProblem, make_operator
 from snips.experiments.datasets import celeba_test
 from snips.metrics import psnr
 from snips.priors import Prior
-from snips.priors.precision import PRECISIONS, with_precision
 from snips.samplers import fast
 
 IMAGES, SAMPLES, SIGMA_0 = 8, 8, 0.1
@@ -86,12 +83,8 @@ def row_of(name: str, images: Tensor, prior: Prior, error: Error) -> dict[str, o
 
 @torch.no_grad()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder that holds celeba")
-    parser.add_argument("--precision", default="float32", help=", ".join(PRECISIONS))
-    options = parser.parse_args()
-    images = celeba_test(options.data, 4 * IMAGES)
-    prior = with_precision(load_prior("faces"), options.precision)
+    data, prior = data_and_prior(__doc__)
+    images = celeba_test(data, 4 * IMAGES)
     error = error_of(prior, images[IMAGES:])
     rows = [row_of(name, images[:IMAGES], prior, error) for name in PROBLEMS]
     keys = ("message_passing", "mean_of_infinitely_many", "mean_of_samples")

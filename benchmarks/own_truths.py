@@ -70,14 +70,19 @@ def row_of(name: str, source: str, truth: Tensor, prior: Prior) -> dict[str, obj
     return row
 
 
-@torch.no_grad()
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def data_and_prior(description: str | None) -> tuple[Path, Prior]:
+    """What the command line asks for: the folder of the images, and `faces` in a precision."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds celeba")
     parser.add_argument("--precision", default="float32", help=", ".join(PRECISIONS))
     options = parser.parse_args()
-    prior = with_precision(load_prior("faces"), options.precision)
-    truths = {"the prior's own": own_truths(prior, IMAGES), "CelebA": celeba_test(options.data, IMAGES)}
+    return options.data, with_precision(load_prior("faces"), options.precision)
+
+
+@torch.no_grad()
+def main() -> None:
+    data, prior = data_and_prior(__doc__)
+    truths = {"the prior's own": own_truths(prior, IMAGES), "CelebA": celeba_test(data, IMAGES)}
     rows = [row_of(name, source, truth, prior) for name in TABLE_1 for source, truth in truths.items()]
     table = [
         [r["problem"], r["truths"], *(f"{r[k]:.3f} ± {r[f'{k}_error']:.3f}" for k in ("ratio", "coverage"))]
