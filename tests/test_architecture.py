@@ -17,6 +17,7 @@ SOURCE = ROOT / "src" / "snips"
 LAYERS = [
     {"version", "names", "extras", "memory", "allocator", "buffers", "files", "streams", "solvers", "plugins"},
     {"photos", "operators", "schedules"},
+    {"inverse_problem"},
     {"images", "priors", "problems"},
     {"samplers", "metrics", "integrations", "whitening"},
     {"conversion", "report", "training"},

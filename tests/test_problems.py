@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snips import PROBLEMS, InverseProblem, make_operator
+from snips.inverse_problem import check_tensor
 from snips.operators import CircularBlur, CompressiveSensing, Deblurring, Denoising, Dense, Inpainting
-from snips.problems import check_tensor
 from snips.streams import Chain, Streams, stream_key
 
 SHAPE = (3, 8, 8)

@@ -1,18 +1,16 @@
-"""A measurement with its operator and noise level, and the table of problems by name."""
+"""The table of problems by name."""
 
 from __future__ import annotations
 
-import copy
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from functools import partial
+from typing import Any
 
-import torch
 from torch import Tensor
 
-from snips.buffers import in_own_memory
+from snips.inverse_problem import InverseProblem as InverseProblem  # part of this module for its users
 from snips.names import unknown_name
 from snips.operators import (
     Colorization,
@@ -28,88 +26,9 @@ from snips.operators import (
 from snips.operators.base import Recipe, checked_image_shape
 from snips.operators.masks import cartesian_mask, default_inpainting_mask
 from snips.plugins import plugins
-from snips.streams import Chain, Streams
 
 Shape = tuple[int, int, int]
 Build = Callable[..., LinearOperator]  # make_operator, or one that remembers what it built
-
-
-@dataclass(frozen=True, eq=False)
-class InverseProblem:
-    """y = H x + z, z ~ N(0, sigma_0^2 I): the measurements of one or more images by one operator.
-
-    Args:
-        operator: H. Where its dtype or device is another than y's, a copy that matches is used.
-        y: (B, *operator.measurement_shape).
-        sigma_0: the standard deviation of the noise, in units of pixel values in [0, 1].
-        truth: the clean images (B, C, H, W), where they are known.
-        first_image: the index of the first image in a larger collection; random streams are keyed by it.
-    """
-
-    operator: LinearOperator
-    y: Tensor
-    sigma_0: float
-    truth: Tensor | None = None
-    first_image: int = 0
-
-    def __post_init__(self) -> None:
-        check_tensor("y", self.y, self.operator.measurement_shape)
-        object.__setattr__(self, "y", in_own_memory(self.y))
-        object.__setattr__(self, "sigma_0", checked_sigma_0(self.sigma_0))
-        if self.truth is not None:
-            check_tensor("truth", self.truth, self.operator.image_shape)
-            if len(self.truth) != len(self.y):
-                raise ValueError(f"there are {len(self.y)} measurements but {len(self.truth)} true images")
-        like = self.operator.like
-        if like.dtype != self.y.dtype or like.device != self.y.device:
-            matching = copy.deepcopy(self.operator).to(device=self.y.device, dtype=self.y.dtype)
-            object.__setattr__(self, "operator", matching)
-
-    @classmethod
-    def simulate(cls, operator: LinearOperator, x: Tensor, sigma_0: float, seed: int = 0) -> InverseProblem:
-        """Measure the clean images x (B, C, H, W) with noise; image b has a noise stream of its own."""
-        check_tensor("x", x, operator.image_shape)
-        clean = cls(operator, x.new_zeros(len(x), *operator.measurement_shape), sigma_0, truth=x)
-        exact = clean.operator(x)
-        # sample -1 keeps the measurement noise apart from the streams of the samplers
-        noise = Streams(seed, [Chain(image, -1) for image in range(len(x))]).normal(exact)
-        return cls(clean.operator, exact + clean.sigma_0 * noise, clean.sigma_0, truth=x)
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, images: SupportsIndex | slice) -> InverseProblem:
-        """One image or some neighbours; they keep their random streams."""
-        if not isinstance(images, slice):
-            first = range(len(self))[images]  # beyond the last an IndexError, which also ends a loop over the images
-            images = slice(first, first + 1)
-        start, stop, step = images.indices(len(self))
-        if step != 1 or stop <= start:
-            raise ValueError(f"a part of a problem must hold one or more neighbours of its {len(self)} images")
-        truth = None if self.truth is None else self.truth[start:stop]
-        return InverseProblem(self.operator, self.y[start:stop], self.sigma_0, truth, self.first_image + start)
-
-
-def check_tensor(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
-    """A floating-point tensor of shape (B, *shape) with finite entries, or a ValueError."""
-    if not isinstance(value, Tensor) or value.dtype not in (torch.float32, torch.float64):
-        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
-        raise ValueError(f"{name} must be a tensor of float32 or float64, not {kind}")
-    if value.ndim != len(shape) + 1 or tuple(value.shape[1:]) != tuple(shape) or len(value) == 0:
-        expected = ", ".join(str(n) for n in ("batch", *shape))
-        raise ValueError(f"{name} has shape {tuple(value.shape)}; the operator needs ({expected})")
-    if not torch.isfinite(value).all():
-        raise ValueError(f"{name} has NaN or Inf in {int((~torch.isfinite(value)).sum())} places: remove them first")
-
-
-def checked_sigma_0(sigma_0: float) -> float:
-    try:
-        value = float(sigma_0)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"sigma_0 must be a finite number of at least 0, but is {sigma_0!r}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -121,6 +40,12 @@ class ProblemEntry:
     options: str = ""  # with their defaults, for people
     origin: str = "snips"  # the package that offers it
     own_scale: bool = False  # its measurements may have any units: neither y nor its noise is held against pixels
+    no_picture: str = ""  # why no picture can be a measurement of it
+    factor: int | None = 1  # an image is so many times as large as its picture; None: the option `factor` tells
+    adds_colour: bool = False  # its pictures are grey, its images have three channels
+    mixes_channels: bool = False  # a measured value may depend on several channels
+    named_by: str = ""  # an option that tells of no other problem, so that the problem need not be named
+    needs_option: bool = False  # it cannot be built without that option
 
     def __call__(self, image_shape: Shape, **options: Any) -> LinearOperator:
         return self.build(image_shape, **options)
@@ -130,28 +55,27 @@ def _inpaint(image_shape: Shape, mask: Tensor | None = None) -> LinearOperator:
     return Inpainting(image_shape, default_inpainting_mask(*image_shape[1:]) if mask is None else mask)
 
 
-def _super_resolution(factor: int) -> Callable[..., LinearOperator]:
+def _deblurring(name: str, border: str, summary: str, options: str, **more: Any) -> ProblemEntry:
+    return ProblemEntry(blurs.deblur(name, border), summary, f"{options}, border={border!r}", **more)
+
+
+def _super_resolution(factor: int) -> ProblemEntry:
     def build(image_shape: Shape, method: str = "block") -> LinearOperator:
         return SuperResolution(image_shape, factor, method)
 
-    return build
+    return ProblemEntry(build, f"{factor}x larger, from block averages", "method='block'", factor=factor)
 
 
-def _any_super_resolution(image_shape: Shape, factor: int = 2, method: str = "block") -> LinearOperator:
-    return SuperResolution(image_shape, factor, method)
-
-
-def _compressive_sensing(factor: int) -> Callable[..., LinearOperator]:
+def _compressive_sensing(factor: int, share: str) -> ProblemEntry:
     def build(image_shape: Shape, seed: int = 0, transform: str = "auto") -> LinearOperator:
         _, height, width = image_shape
         return CompressiveSensing(image_shape, height * width // factor, transform, seed)
 
-    return build
+    summary, options = f"from {share} random projections", "seed=0, transform='auto'"
+    return ProblemEntry(build, summary, options, no_picture="measures projections, not pixels")
 
 
-def _matrix(image_shape: Shape, matrix: Tensor | None = None) -> LinearOperator:
-    if matrix is None:
-        raise ValueError("matrix needs the option matrix: an (M, N) array of numbers")
+def _matrix(image_shape: Shape, matrix: Tensor) -> LinearOperator:
     return Dense(matrix, image_shape)
 
 
@@ -170,28 +94,43 @@ def _mri(
 
 PROBLEMS: dict[str, ProblemEntry] = {
     "denoise": ProblemEntry(Denoising, "remove noise"),
-    "inpaint": ProblemEntry(_inpaint, "fill hidden pixels", "mask (True = seen; lowest 20/64 of the rows hidden)"),
-    "deblur_uniform": ProblemEntry(blurs.deblur("deblur_uniform", "zero"), "box blur", "width=5, border='zero'"),
-    "deblur_gauss": ProblemEntry(
-        blurs.deblur("deblur_gauss", "zero"), "Gaussian blur", "std=10, width=5, border='zero'"
+    "inpaint": ProblemEntry(
+        _inpaint, "fill hidden pixels", "mask (True = seen; lowest 20/64 of the rows hidden)", named_by="mask"
     ),
-    "deblur_motion": ProblemEntry(
-        blurs.deblur("deblur_motion", "circular"), "camera movement", "length=9, angle=45, border='circular'"
+    "deblur_uniform": _deblurring("deblur_uniform", "zero", "box blur", "width=5"),
+    "deblur_gauss": _deblurring("deblur_gauss", "zero", "Gaussian blur", "std=10, width=5"),
+    "deblur_motion": _deblurring("deblur_motion", "circular", "camera movement", "length=9, angle=45"),
+    "deblur_kernel": _deblurring(
+        "deblur_kernel", "circular", "any 2-D kernel", "kernel", named_by="kernel", needs_option=True
     ),
-    "deblur_kernel": ProblemEntry(
-        blurs.deblur("deblur_kernel", "circular"), "any 2-D kernel", "kernel, border='circular'"
+    "sr2": _super_resolution(2),
+    "sr4": _super_resolution(4),
+    "sr": ProblemEntry(
+        partial(SuperResolution, factor=2),
+        "larger by any whole factor",
+        "factor=2, method='block'",
+        factor=None,
+        named_by="factor",
     ),
-    "sr2": ProblemEntry(_super_resolution(2), "2x larger, from block averages", "method='block'"),
-    "sr4": ProblemEntry(_super_resolution(4), "4x larger, from block averages", "method='block'"),
-    "sr": ProblemEntry(_any_super_resolution, "larger by any whole factor", "factor=2, method='block'"),
-    "cs4": ProblemEntry(_compressive_sensing(4), "from 25 % random projections", "seed=0, transform='auto'"),
-    "cs8": ProblemEntry(_compressive_sensing(8), "from 12.5 % random projections", "seed=0, transform='auto'"),
-    "cs16": ProblemEntry(_compressive_sensing(16), "from 6.25 % random projections", "seed=0, transform='auto'"),
-    "colorize": ProblemEntry(Colorization, "colours from luminance", "weights"),
+    "cs4": _compressive_sensing(4, "25 %"),
+    "cs8": _compressive_sensing(8, "12.5 %"),
+    "cs16": _compressive_sensing(16, "6.25 %"),
+    "colorize": ProblemEntry(Colorization, "colours from luminance", "weights", adds_colour=True, mixes_channels=True),
     "mri": ProblemEntry(
-        _mri, "from part of the Fourier transform", "acceleration=4, centre=0.08, seed=0, mask, complex_image"
+        _mri,
+        "from part of the Fourier transform",
+        "acceleration=4, centre=0.08, seed=0, mask, complex_image",
+        no_picture="measures frequencies, not pixels",
     ),
-    "matrix": ProblemEntry(_matrix, "any matrix, of each channel or of all", "matrix", own_scale=True),
+    "matrix": ProblemEntry(
+        _matrix,
+        "any matrix, of each channel or of all",
+        "matrix",
+        own_scale=True,
+        mixes_channels=True,
+        named_by="matrix",
+        needs_option=True,
+    ),
 }
 
 
@@ -215,6 +154,8 @@ def problem_entry(name: str) -> ProblemEntry:
 def make_operator(name: str, image_shape: tuple[int, ...], **options: Any) -> LinearOperator:
     """Build the operator of a problem for images (C, H, W), ours or a plug-in's; it remembers how, in `.recipe`."""
     entry, shape = problem_entry(name), checked_image_shape(image_shape)
+    if entry.needs_option and options.get(entry.named_by) is None:
+        raise ValueError(f"{name} needs the option {entry.named_by}: an array, on the command line a file")
     try:
         operator = entry(shape, **options)
     except (TypeError, OverflowError) as error:  # an option that is not known, of the wrong type, or far too large

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem, check_tensor
 from snips.operators.base import LinearOperator
 from snips.operators.combine import scale_rows, stack
-from snips.problems import InverseProblem, check_tensor
 
 
 def whiten(

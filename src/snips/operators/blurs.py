@@ -80,9 +80,7 @@ def open_blur(image_shape: tuple[int, ...], kernel: Tensor) -> LinearOperator:
     return operator
 
 
-def _own(kernel: Tensor | None = None) -> Tensor:
-    if kernel is None:
-        raise ValueError("deblur_kernel needs the option kernel: a 2-D array of weights")
+def _own(kernel: Tensor) -> Tensor:
     return numbers_of(kernel, "the kernel")
 
 

@@ -17,13 +17,10 @@ from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
 from snips.posing.numbers import numbers_in, pose_numbers
 from snips.posing.options import normalised
-from snips.posing.pictures import AUTO, PhotoProblem, pose, refusal, simulate
-from snips.problems import Build, make_operator, problem_entry
+from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
+from snips.problems import PROBLEMS, Build, make_operator, problem_entry
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
-
-# An option from a file names its problem, so that --problem may be left out.
-IMPLIED = {"mask": "inpaint", "kernel": "deblur_kernel", "factor": "sr", "matrix": "matrix"}
 
 
 def file_options(mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def option_value(text: Any) -> Any:
 
 def problem_name(given: str | None, options: dict[str, Any]) -> str:
     """As given, or as implied by --mask, --kernel, --factor or --matrix."""
-    implied = [name for option, name in IMPLIED.items() if option in options]
+    implied = [name for name, entry in PROBLEMS.items() if entry.named_by in options]
     return given or (implied[0] if implied else DEFAULT_PROBLEM)
 
 
@@ -143,7 +140,7 @@ def posed_problem(
     name = problem_name(problem, options)
     wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
     level = AUTO if sigma is None else sigma
-    if not simulated and (values is None or refusal(name)):
+    if not simulated and (values is None or problem_entry(name).no_picture):
         if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
             posed = pose_numbers(numbers, name, level, options, wanted, build, has_range=values is not None)
             if posed is not None:

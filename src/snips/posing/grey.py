@@ -9,8 +9,6 @@ from snips.operators import LinearOperator
 from snips.photos.photo import Photo
 from snips.problems import PROBLEMS
 
-IN_COLOUR = ("colorize", "matrix")  # problems that need, or may need, all three channels
-
 
 def as_grey(photo: Photo, problem: str | LinearOperator, options: dict[str, Any]) -> Photo:
     """The photo with one channel where it has three equal ones and nothing else in the problem is in colour."""
@@ -25,4 +23,4 @@ def _needs_colour(problem: str | LinearOperator, options: dict[str, Any]) -> boo
     if isinstance(problem, LinearOperator):
         return problem.image_shape[0] != 1
     by_channel = any(len(getattr(value, "shape", ())) == 3 and len(value) == 3 for value in options.values())
-    return by_channel or problem not in PROBLEMS or problem in IN_COLOUR
+    return by_channel or problem not in PROBLEMS or PROBLEMS[problem].mixes_channels

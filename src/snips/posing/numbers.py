@@ -17,8 +17,8 @@ from snips.photos import arrays
 from snips.photos.photo import FULL_SCALE, only_array
 from snips.posing.measurement_files import ARRAYS
 from snips.posing.noise import estimate_noise
-from snips.posing.pictures import AUTO, PhotoProblem, refusal
-from snips.problems import PROBLEMS, Build, InverseProblem, Shape
+from snips.posing.pictures import AUTO, PhotoProblem
+from snips.problems import PROBLEMS, Build, InverseProblem, Shape, problem_entry
 
 
 def numbers_in(file: Path, problem: str, image_shape: Shape | None) -> np.ndarray | None:
@@ -26,7 +26,7 @@ def numbers_in(file: Path, problem: str, image_shape: Shape | None) -> np.ndarra
 
     What a matrix or a plug-in measures may be a picture, unless the image has another shape.
     """
-    reason = refusal(problem)
+    reason = problem_entry(problem).no_picture
     open_scale = problem not in PROBLEMS or PROBLEMS[problem].own_scale
     if file.suffix.lower() not in ARRAYS or not (reason or (open_scale and image_shape is not None)):
         return None
@@ -54,7 +54,7 @@ def pose_numbers(
         check_no_range(operator, problem, has_range)
     if y is not None and not has_range:
         return problem_of(operator, y, sigma_0)
-    if refusal(problem):
+    if problem_entry(problem).no_picture:
         raise ValueError(
             f"an array of {values.dtype} and shape {values.shape} is not a measurement of {problem} of images "
             f"{image_shape}: that has the shape {operator.measurement_shape}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,9 +88,9 @@ def simulate(
         notes = (*notes, f"cropped to {x.shape[-1]} x {x.shape[-2]} pixels, which the factor {factor} divides")
     if 0 in x.shape:
         raise ValueError(f"the image is smaller than the factor {factor}")
-    if problem == "colorize" and x.shape[1] == 1:
+    if problem_entry(problem).adds_colour and x.shape[1] == 1:
         raise ValueError(
-            "colorize has no colour to find: the picture is grey, so take one in colour, or leave out --simulate"
+            f"{problem} has no colour to find: the picture is grey, so take one in colour, or leave out --simulate"
         )
     operator = build(problem, tuple(x.shape[1:]), **checked_options(problem, tuple(x.shape[1:]), options))
     simulated = InverseProblem.simulate(operator, x.contiguous(), sigma_0, seed)
@@ -110,33 +109,9 @@ def _remarks(operator: LinearOperator) -> list[str]:
     return []
 
 
-class Geometry(NamedTuple):
-    """How a picture's shape and the restored image's are related; `refusal` where y is no picture at all."""
-
-    factor: int | None = 1  # None: the option `factor` tells
-    refusal: str = ""
-
-
-NO_PIXELS = "measures projections, not pixels"
-GEOMETRY: dict[str, Geometry] = {
-    "sr2": Geometry(2),
-    "sr4": Geometry(4),
-    "sr": Geometry(None),
-    "cs4": Geometry(refusal=NO_PIXELS),
-    "cs8": Geometry(refusal=NO_PIXELS),
-    "cs16": Geometry(refusal=NO_PIXELS),
-    "mri": Geometry(refusal="measures frequencies, not pixels"),
-}
-
-
-def refusal(problem: str) -> str:
-    """Why a picture is no measurement of a problem; empty where it may be one."""
-    return GEOMETRY.get(problem, Geometry()).refusal
-
-
 def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, Any]) -> tuple[int, int, int]:
     """The shape of the image whose measurement is a picture (C, H, W)."""
-    if reason := refusal(problem):
+    if reason := problem_entry(problem).no_picture:
         raise ValueError(
             f"a picture is not a measurement of {problem}, which {reason}: give its numbers as .npy with --shape (in "
             "Python with operator=snips.make_operator(...)), what `snips degrade` wrote, or a clean image with "
@@ -154,7 +129,7 @@ def restored_shape(problem: str, picture: tuple[int, ...], options: dict[str, An
     if height * width * factor**2 > MAX_PIXELS:
         raise ValueError(f"a factor of {factor} asks for more than {MAX_PIXELS:,} pixels: choose a smaller one")
     rows, columns = unseen(problem, options)
-    return 3 if problem == "colorize" else channels, height * factor + rows, width * factor + columns
+    return 3 if problem_entry(problem).adds_colour else channels, height * factor + rows, width * factor + columns
 
 
 def _alpha(alpha: Tensor, operator: LinearOperator) -> Tensor:
@@ -165,25 +140,18 @@ def _alpha(alpha: Tensor, operator: LinearOperator) -> Tensor:
 
 
 def _factor(problem: str, options: dict[str, Any]) -> Any:
-    factor = GEOMETRY.get(problem, Geometry()).factor
+    factor = problem_entry(problem).factor
     return options.get("factor", 2) if factor is None else factor
 
 
 def _prepared(photo: Photo, problem: str) -> Photo:
-    """Colorize starts from grey; a grey picture that was saved with three equal channels is one."""
-    if problem not in PREPARED or photo.pixels.shape[1] == 1:
+    """What adds colour starts from grey; a grey picture that was saved with three equal channels is one."""
+    if not problem_entry(problem).adds_colour or photo.pixels.shape[1] == 1:
         return photo
-    return PREPARED[problem](photo)
-
-
-def _grey_to_colorize(photo: Photo) -> Photo:
     grey = grey_if_equal(photo.pixels, photo.step)
     if grey is None:
-        raise ValueError("colorize starts from a grey picture, but this one has colours: take another problem")
+        raise ValueError(f"{problem} starts from a grey picture, but this one has colours: take another problem")
     return Photo(grey, photo.alpha, photo.step, photo.lossy, (*photo.notes, "its three channels are equal: grey"))
-
-
-PREPARED: dict[str, Callable[[Photo], Photo]] = {"colorize": _grey_to_colorize}
 
 
 def as_y(pixels: Tensor, operator: LinearOperator, name: str) -> Tensor:

@@ -27,7 +27,6 @@ from snips.samplers import StepInfo
 from snips.web.limits import Limits, check_pixels
 
 AUTOMATIC = "automatic"
-NEED_FILES = ("deblur_kernel", "matrix")  # problems that a picture alone does not pose
 FEWEST_OFFERED = 10  # calls; the sampler itself takes fewer, but their pictures please nobody
 
 
@@ -138,7 +137,8 @@ def task_prior(task: Task, image_shape: tuple[int, int, int]) -> Prior:
 
 def problems(simulate: bool) -> list[str]:
     """What the page offers: all that need no further files; for a degraded picture, those whose y is a picture."""
-    return [name for name in PROBLEMS if name not in NEED_FILES and (simulate or _measures_pictures(name))]
+    posed = [name for name, entry in PROBLEMS.items() if not entry.needs_option]
+    return [name for name in posed if simulate or _measures_pictures(name)]
 
 
 @cache
