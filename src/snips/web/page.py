@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Page(Restoring):
     """One page for all visitors. It keeps nothing of them but what is in `visitors`, `jobs` and `sessions`."""
 
     def __init__(self, limits: Limits, jobs: Jobs, visitors: Visitors, examples: Path) -> None:
-        self.jobs, self.visitors = jobs, visitors
+        self.jobs, self.visitors, self.posing = jobs, visitors, asyncio.Semaphore(limits.jobs)
         with gr.Blocks(title="snips", analytics_enabled=False, fill_width=True, delete_cache=LEFTOVERS) as self.blocks:
             super().__init__(limits, examples)
             self._connect()

@@ -32,6 +32,7 @@ class Restoring(Layout):
 
     jobs: Jobs
     visitors: Visitors
+    posing: asyncio.Semaphore  # an operator's SVD is work, too: as many at once as restorations
 
     async def on_restore(
         self,
@@ -53,7 +54,8 @@ class Restoring(Layout):
             if estimate and not simulate:
                 numbers["sigma"] = AUTO
             task = Task(visitor.picture, simulate, simulated if simulate else degraded, prior=prior, **numbers)
-            posed = await asyncio.to_thread(build_problem, task, self.limits)  # mistakes show before the queue
+            async with self.posing:  # before the queue, so that mistakes show at once
+                posed = await asyncio.to_thread(build_problem, task, self.limits)
             told = await asyncio.to_thread(_told, task, posed)
             job = self.jobs.submit(key_of(request), partial(self._work, task, posed, visitor))
         except EXPECTED_ERRORS as error:
