@@ -60,32 +60,6 @@ def stationary(record: dict[str, Any]) -> str:
     return table(["problem", *BANDS, "worst", "mean error"], rows)
 
 
-def face_mixture(record: dict[str, Any]) -> str:
-    """PSNR of samples and of their mean, and what exact samples would have more or less."""
-    rows = []
-    for row in record["results"]:
-        beside = [f"{row[f'{key}_difference']:+.2f} ± {row[f'{key}_error']:.2f}" for key in ("samples", "mean")]
-        beside = beside if row["sampler"] != "exact" else ["–", "–"]
-        rows.append([row["problem"], row["sampler"], *(f"{row[key]:.2f}" for key in ("samples", "mean")), *beside])
-    return table(["problem", "sampler", "samples dB", "mean dB", "samples − exact", "mean − exact"], rows)
-
-
-def message_passing(record: dict[str, Any]) -> str:
-    """PSNR of the posterior mean by an algorithm without samples, and of the mean of samples."""
-    keys = ("message_passing", "mean_of_infinitely_many", "mean_of_samples")
-    rows = [[row["problem"], *(f"{row[key]:.2f}" for key in keys)] for row in record["results"]]
-    return table(["problem", "message passing dB", "mean of infinitely many samples dB", "mean of 8 dB"], rows)
-
-
-def own_truths(record: dict[str, Any]) -> str:
-    """Whether samples scatter as much as their mean errs, for truths of the prior itself and for real ones."""
-    rows = []
-    for row in record["results"]:
-        shares = [f"{row[key]:.3f} ± {row[f'{key}_error']:.3f}" for key in ("ratio", "coverage")]
-        rows.append([row["problem"], row["truths"], str(row["images"]), *shares])
-    return table(["problem", "truths", "images", "variance / squared error", "inside 90 % intervals"], rows)
-
-
 def calibration(record: dict[str, Any]) -> str:
     columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
     return table(columns, [[row[column] for column in columns] for row in record["results"]])
