@@ -17,7 +17,8 @@ import torch
 from torch import nn
 
 from snips.priors.unet import UNet, UNetConfig
-from snips.training.data import Crops, ImageSet, held_out_crops, load_images
+from snips.training.data import Crops, ImageSet, held_out_crops
+from snips.training.image_files import load_images
 from snips.training.loop import TrainSettings, start, train_step
 from snips.training.loss import psnr_table
 from snips.training.record import averaged

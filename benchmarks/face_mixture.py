@@ -23,7 +23,7 @@ from snips.experiments.published import TABLE_1
 from snips.images import luminance
 from snips.priors import GaussianMixture
 from snips.samplers import fast
-from snips.training.data import load_images
+from snips.training.image_files import load_images
 
 COMPONENTS, STEPS = 6, 10
 TRUTHS, SAMPLES, SIGMA_0 = 24, 8, 0.1

@@ -12,12 +12,12 @@ from PIL import Image
 
 from snips import load_prior
 from snips.priors.ncsnv2 import NCSNv2
-from snips.priors.unet import load_unet
+from snips.priors.unet import load_unet, read_note
 from snips.training import train, with_channels, with_network, with_network_of
 from snips.training.checkpoint import read_checkpoint
-from snips.training.data import Crops, load_images
-from snips.training.loop import draw_batch, keyed, learning_rate, start
-from snips.training.loss import denoising_loss
+from snips.training.data import Crops
+from snips.training.image_files import load_images
+from snips.training.loop import draw_batch, keyed, start
 from snips.training.networks import NCSNv2Config
 from training_cases import small_settings
 
@@ -88,42 +88,18 @@ def test_another_network_for_a_preset(settings):
         with_network(settings, "ncsn2")
 
 
-@pytest.mark.slow
-def test_two_processes_take_the_mean_gradient(settings, tmp_path):
-    settings = replace(settings, steps=2)
-    context = torch.multiprocessing.get_context("spawn")
-    ranks = [context.Process(target=_train_as, args=(settings, rank, str(tmp_path / "meet"))) for rank in (0, 1)]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(120)
-    assert [process.exitcode for process in ranks] == [0, 0]
-    reached = read_checkpoint(tmp_path / "run" / "checkpoint.pt")["model"]
-    for name, value in _trained_on_pairs(settings).state_dict().items():
-        torch.testing.assert_close(reached[name], value, rtol=1e-4, atol=1e-5)
+def test_the_paper_s_deeper_network_is_trained_on_its_own_size(settings):
+    assert with_network(settings, "ncsnv2deeper").crop == 128
 
 
-def _train_as(settings, rank, meeting):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
-    train(settings)
-    torch.distributed.destroy_process_group()
+def test_only_our_network_is_compiled(settings):
+    with pytest.raises(ValueError, match="leave out --compile"):
+        train(replace(settings, **NCSNV2, compile=True))
 
 
-def _trained_on_pairs(settings):
-    """What two processes should reach: steps on the mean of two batches' gradients."""
-    images, _ = load_images(settings.folders, settings.prepare, settings.cache)
-    crops = Crops(images, settings.crop)
-    state = start(replace(settings, out="/nonexistent"), crops)
-    for step in range(settings.steps):
-        state.optimiser.zero_grad()
-        for part in (0, 1):
-            clean, sigma, noise = draw_batch(state.model, settings, crops, 2 * step + part)
-            (denoising_loss(state.model, clean, noise, sigma) / 2).backward()
-        for group in state.optimiser.param_groups:
-            group["lr"] = learning_rate(settings, step)
-        state.optimiser.step()
-    return state.model
+def test_hours_of_the_paper_s_network_are_carried_on(settings, tmp_path):
+    hours = train(replace(settings, **NCSNV2, steps=1)).seconds / 3600
+    assert read_note(tmp_path / "run" / "weights.safetensors")["hours"] == pytest.approx(hours)
 
 
 def test_tensorboard_is_optional(settings):
@@ -172,7 +148,7 @@ def test_init_of_both_kinds_may_go_on_with_one(settings, tmp_path):
     torch.testing.assert_close(model.denoise(x, 0.2), load_unet(file).denoise(x, 0.2))
     train(replace(grey, out=str(tmp_path / "grey"), init=str(file)))
     again = replace(settings, out=str(tmp_path / "both"), init=str(tmp_path / "grey" / "weights.safetensors"))
-    with pytest.raises(ValueError, match="is of another network"):
+    with pytest.raises(ValueError, match="knows no images of 3 channels"):
         start(again, crops)
 
 

@@ -15,7 +15,7 @@ from snips.priors.ncsnv2_files import save_ncsnv2
 from snips.priors.unet import UNet, save_unet
 from snips.training import are_grey, train, with_channels
 from snips.training.checkpoint import write_checkpoint
-from snips.training.data import celeba64, load_images, split_files
+from snips.training.image_files import celeba64, load_images, split_files
 from snips.training.record import _examples
 from training_cases import small_settings
 
@@ -61,7 +61,7 @@ def test_a_cache_on_a_full_disk_is_one_clear_line(settings, monkeypatch):
     def full_disk(tensors, path):
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr("snips.training.data.save_file", full_disk)
+    monkeypatch.setattr("snips.training.image_files.save_file", full_disk)
     with pytest.raises(OSError, match="choose another --cache"):
         train(settings)
 
@@ -71,7 +71,7 @@ def test_bad_folders_and_images(settings, tmp_path):
     empty.mkdir()
     with pytest.raises(ValueError, match="holds 0 images"):
         train(replace(settings, folders=(str(empty),)))
-    with pytest.raises(ValueError, match="at most 20"):
+    with pytest.raises(ValueError, match=r"0\.png is only 20 pixels wide or high: choose a crop of at most 20"):
         train(replace(settings, crop=64))
     for i in range(3):
         (empty / f"{i}.png").write_bytes(b"no image")
@@ -175,13 +175,58 @@ def test_images_of_16_bits_are_not_cut_off(suffix, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("modes", "grey"), [(["L", "L", "I;16"], True), (["L", "1", "LA"], True), (["L", "RGB"], False)]
+    ("modes", "grey"),
+    [(["L", "L", "I;16"], True), (["L", "1", "LA"], True), (["L", "grey as RGB"], True), (["L", "RGB"], False)],
 )
-def test_grey_images_are_known_by_their_headers(modes, grey, tmp_path):
+def test_grey_images_are_known(modes, grey, tmp_path):
     for i, mode in enumerate(modes):
-        picture = Image.fromarray(np.full((8, 8), 999, np.uint16)) if mode == "I;16" else Image.new(mode, (8, 8))
+        if mode == "I;16":
+            picture = Image.fromarray(np.full((8, 8), 999, np.uint16))
+        elif mode == "grey as RGB":
+            picture = Image.linear_gradient("L").convert("RGB")
+        else:
+            picture = Image.new(mode, (8, 8), "red" if mode == "RGB" else 0)
         picture.save(tmp_path / f"{i}.png")
     assert are_grey(str(tmp_path)) == grey
+
+
+def test_grey_images_may_be_trained_on_as_colours(settings, tmp_path):
+    """Their colour differences are exactly 0, and so is the variance that the linear branch finds there."""
+    for file in (tmp_path / "photos").glob("*.png"):
+        Image.open(file).convert("L").convert("RGB").save(file)
+    state = train(replace(settings, steps=2))
+    assert all(p.isfinite().all() for p in state.model.state_dict().values())
+
+
+def test_a_damaged_cache_is_made_again(settings, tmp_path):
+    first = load_images(settings.folders, "none", settings.cache)[0].pixels.clone()  # no part of the file itself
+    for file in (tmp_path / "cache").iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    assert torch.equal(first, load_images(settings.folders, "none", settings.cache)[0].pixels)
+
+
+def test_images_that_do_not_fit_into_memory_are_one_clear_line(settings, monkeypatch):
+    monkeypatch.setattr("snips.training.image_files.available_memory", lambda: 9000)
+    with pytest.raises(ValueError, match="the images do not fit into memory"):
+        load_images(settings.folders, "none", settings.cache)
+
+
+def test_an_enormous_image_is_one_clear_line(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    Image.new("RGB", (24, 24), "red").save(tmp_path / "photos" / "3.png")
+    with pytest.raises(ValueError, match=r"cannot read the image .*\.png"):
+        load_images(settings.folders, "none", settings.cache)
+    assert are_grey(settings.folders[0])  # unreadable ones have no colours to miss
+
+
+def test_a_folder_with_the_name_of_an_image_is_none(settings, tmp_path):
+    (tmp_path / "photos" / "album.png").mkdir()
+    assert len(load_images(settings.folders, "none", settings.cache)[0]) == 11
+
+
+def test_faces_that_were_not_aligned_are_refused():
+    with pytest.raises(ValueError, match="40 x 48 pixels; aligned images of CelebA have 178 x 218"):
+        celeba64(Image.new("RGB", (40, 48)))
 
 
 def test_channels_may_be_chosen(settings):

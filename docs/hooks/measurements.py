@@ -162,6 +162,13 @@ MEASUREMENTS = [
         noise,
     ),
     Measurement(
+        "Loading a prior",
+        BENCHMARKS / "loading.json",
+        "python benchmarks/loading.py",
+        "Seconds for `load_prior` of a bundled prior, and how many times as long as reading its file alone.",
+        facts,
+    ),
+    Measurement(
         "Compiling the network",
         BENCHMARKS / "compile.json",
         "python benchmarks/compile.py",

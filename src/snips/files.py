@@ -30,6 +30,26 @@ def new_file(path: Path) -> Iterator[Path]:
         work.unlink(missing_ok=True)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Of earlier processes that were killed while they wrote this file."""
+    for work in path.parent.glob(f".{path.stem}-*{path.suffix}"):
+        owner = work.stem.rpartition("-")[2]
+        if owner.isdigit() and not _is_running(int(owner)):
+            work.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # elsewhere the question itself may end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        pass
+    return True
+
+
 def flush(path: Path) -> None:
     """Wait until a file's content, or a folder's list of names, is on the disk: a rename alone does not promise it."""
     handle = os.open(path, os.O_RDONLY)

@@ -17,6 +17,7 @@ from snips.cli.grouped import grouped
 from snips.names import unknown_name
 from snips.posing.from_files import read_numbers
 from snips.priors.registry import BUNDLED
+from snips.running.devices import pick_device
 
 if TYPE_CHECKING:
     from snips.training import TrainSettings
@@ -35,7 +36,7 @@ class TrainingOptions:
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None
     optimiser: Annotated[
-        str | None, typer.Option(help="`adam`; or `muon`, which learns more from each image: best with --batch 16.")
+        str | None, typer.Option(help="`adam`; or `muon`, for going on from good weights: with --batch 16.")
     ] = None
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None
     crop: Annotated[int | None, typer.Option(help="Side of the random crops.")] = None
@@ -43,6 +44,7 @@ class TrainingOptions:
         str | None, typer.Option(help="Weights to start from: a file, or `natural`. A preset may have more blocks.")
     ] = None
     minutes: Annotated[float | None, typer.Option(help="Time between checkpoints.")] = None
+    device: Annotated[str | None, typer.Option(help="`cpu`, `cuda`, `mps`; or `auto`.")] = None
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None
     compile: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.")] = None
     tensorboard: Annotated[bool | None, typer.Option(help="Also log for TensorBoard (extra `train`).")] = None
@@ -50,6 +52,10 @@ class TrainingOptions:
 
     def given(self) -> dict[str, Any]:
         chosen = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.cooldown and self.steps is None:
+            raise ValueError("--cooldown needs to know the end: give --steps, too")
+        if self.device is not None:
+            chosen["device"] = str(pick_device(self.device))
         return chosen | ({"init": str(BUNDLED[self.init].file)} if self.init in BUNDLED else {})
 
 
@@ -78,15 +84,18 @@ def train(
 
     `snips train --data scans --out run --init natural`
     """
-    from snips.training import train as run_training  # torch.compile and friends take seconds to import
+    from snips.training import is_first  # torch.compile and friends take seconds to import
+    from snips.training import train as run_training
 
     if threads is not None:
         torch.set_num_threads(threads)
     settings = _settings(preset, network, str(data), run, cache, options.given())
     settings = _with_channels(settings, preset, channels, str(data))
-    with _progress(as_json) as progress:
+    with _progress(as_json or not is_first()) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))
     facts = {"weights": str(run / "weights.safetensors"), "step": state.step, "hours": state.seconds / 3600}
+    if not is_first():
+        return
     if as_json:
         print(json.dumps(facts))
     else:
@@ -97,12 +106,14 @@ def _settings(
     preset: str, network: str, data: str, run: Path, cache: Path | None, given: dict[str, Any]
 ) -> TrainSettings:
     """The recipe with what was given instead; a prior of one's own begins as the network that it is to go on with."""
-    from snips.training import PRESETS, with_network, with_network_of
+    from snips.training import CHECKPOINT, PRESETS, with_network, with_network_of
 
     if preset not in PRESETS:
         raise ValueError(unknown_name("preset", preset, list(PRESETS)))
     settings = with_network(PRESETS[preset](data, str(run), str(cache or run / "cache")), network)
     settings = replace(settings, **given)
+    if settings.init and not Path(settings.init).exists() and not (run / CHECKPOINT).exists():
+        raise ValueError(f"{unknown_name('prior', settings.init, list(BUNDLED))}, and there is no such file")
     custom = preset == "custom" and network == "unet"
     return with_network_of(settings, settings.init) if custom and settings.init else settings
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from snips.experiments.base import Request
 from snips.images import central_part, example_image, load_image
-from snips.training.data import celeba64, split_files
+from snips.training.image_files import celeba64, split_files
 
 LARGE = 128  # the side of the images that stand in for LSUN
 PHOTOGRAPHS = ("coffee.png", "chelsea.png")  # in scikit-image's wheel

@@ -54,7 +54,7 @@ def decode_tiff(path: Path, most_pixels: int) -> tuple[np.ndarray, bool] | None:
     """(1, H, W, C) as stored, upright, and whether the last channel is transparency; None where Pillow can read it."""
     with tifffile.TiffFile(path) as file:
         page = file.pages[0]
-        if not isinstance(page, tifffile.TiffPage) or page.imagewidth * page.imagelength > most_pixels:
+        if not isinstance(page, tifffile.TiffPage) or _area(page) > most_pixels:
             return None  # Pillow's size check says so
         if page.photometric == YCBCR and page.compression == UNCOMPRESSED:
             raise UnreadableKind("is a TIFF of a kind that is not read (uncompressed YCbCr): convert it to RGB")
@@ -68,6 +68,14 @@ def decode_tiff(path: Path, most_pixels: int) -> tuple[np.ndarray, bool] | None:
     if page.photometric == WHITE_IS_ZERO:
         values = np.iinfo(values.dtype).max - values
     return _upright(values, page)[None], has_alpha
+
+
+def _area(page: tifffile.TiffPage) -> int:
+    """In pixels. In a damaged file a side may be a list of numbers, and lists can be multiplied without end."""
+    sides = page.imagewidth, page.imagelength
+    if not all(isinstance(side, int) for side in sides):
+        raise ValueError("its width or height is no number")
+    return sides[0] * sides[1]
 
 
 def size_of(path: Path) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ step, EMA shadow (parameter name -> tensor). Which of the networks it holds show
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -58,10 +59,11 @@ def load_ncsnv2(path: StrPath) -> NCSNv2:
     return _filled(path, _recognised(path, state), state)
 
 
-def save_ncsnv2(model: NCSNv2, path: StrPath) -> None:
-    """Write the weights, as they are, as safetensors, whole or not at all."""
+def save_ncsnv2(model: NCSNv2, path: StrPath, note: dict[str, Any] | None = None) -> None:
+    """Write the weights, as they are, as safetensors, whole or not at all; `note` is kept beside them."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    content = save(tensors, {"format": FORMAT, "architecture": type(model).name})
+    told = {"format": FORMAT, "architecture": type(model).name, "note": json.dumps(note or {})}
+    content = save(tensors, told)
     with new_file(Path(path)) as work:
         work.write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
 

@@ -14,6 +14,7 @@ from snips.priors.base import per_image
 
 # Orthonormal luminance and two colour differences: nearly the principal axes of colours in photographs.
 _COLOUR = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]]).double()
+LEAST = 1e-6  # a variance that no image falls short of: bytes are rounded by more
 LOW = 8  # side of the block of low frequencies whose covariance is kept in full
 
 
@@ -117,7 +118,7 @@ class Wiener(nn.Module):
         self.power.copy_(coefficients.square().mean(0))
         low = coefficients[..., :LOW, :LOW].flatten(1).double()
         values, vectors = torch.linalg.eigh(low.T @ low / len(low))
-        self.low_values.copy_(values.clamp(min=1e-6))
+        self.low_values.copy_(values.clamp(min=LEAST))
         self.low_vectors.copy_(vectors)
 
     def _fit_law(self, power: Tensor) -> Tensor:
@@ -126,6 +127,6 @@ class Wiener(nn.Module):
         design = torch.stack([torch.ones_like(frequency), -frequency.log()], 1)
         # High frequencies are many: weights 1/f^2 give each octave the same say.
         weight = 1 / frequency[:, None]
-        line = torch.linalg.lstsq(design * weight, power.flatten(1)[:, 1:].log().T * weight).solution
+        line = torch.linalg.lstsq(design * weight, power.flatten(1)[:, 1:].clamp(min=LEAST).log().T * weight).solution
         pixels = power.shape[-2] * power.shape[-1]
-        return torch.stack([line[0].exp(), line[1], power[:, 0, 0] / pixels], 1)
+        return torch.stack([line[0].exp(), line[1], (power[:, 0, 0] / pixels).clamp(min=LEAST)], 1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
-import pickle
+import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,48 @@ from snips.files import flush, new_file
 
 def write_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Replace the checkpoint; the one before stays beside it as `.previous`, and survives a failed write."""
+    content = io.BytesIO()  # on a full disk PyTorch's own writing ends in words that nobody understands
+    torch.save(state, content)
     with new_file(path) as work:
-        with open(work, "wb") as file:
-            torch.save(state, file)
+        work.write_bytes(content.getbuffer())
         flush(work)  # only a new one that is on the disk lets go of the one before the last
         if path.exists():
-            _link(path, path.with_suffix(".previous"))
+            _keep(path, previous(path))
 
 
-def _link(path: Path, name: Path) -> None:
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the last one is."""
+    return path.with_suffix(".previous")
+
+
+def _keep(path: Path, name: Path) -> None:
+    """The same file under a second name, or a copy where the file system knows no links."""
     name.unlink(missing_ok=True)
-    os.link(path, name)
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What `write_checkpoint` wrote. PyTorch itself does not look at the checksums of a file."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        previous = path.with_suffix(".previous")
-        hint = f"; move {previous} in its place" if previous.exists() else "; delete it to start again"
-        raise ValueError(f"{path} is not a readable checkpoint ({str(error).splitlines()[0]}){hint}") from None
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        stored = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # bytes of another kind make the unpickler raise almost anything
+        stored = None
+    if not isinstance(stored, dict):
+        raise ValueError(
+            f"{path} is not a readable checkpoint: it is damaged, incomplete, or of another kind; {what_to_do(path)}"
+        )
+    return stored
+
+
+def what_to_do(path: Path) -> str:
+    """Without a checkpoint."""
+    if previous(path).exists():
+        return f"move {previous(path)} in its place"
+    weights = path.with_name("weights.safetensors")
+    go_on = f", and go on from its weights with --init {weights}" if weights.exists() else ""
+    return f"choose another --out{go_on}"

@@ -14,12 +14,17 @@ from torch import nn
 T = TypeVar("T")
 
 
+def is_first() -> bool:
+    """Whether this is the only process, or the first of those that torchrun started: the one that speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
-def processes() -> Iterator[None]:
+def processes(device: str = "cpu") -> Iterator[None]:
     """Join the other processes if torchrun started several, and part from them at the end."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if several:
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo")
     try:
         yield
     finally:
@@ -31,19 +36,32 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def own_device(name: str) -> torch.device:
+    """The one of this process: of several processes, each has the graphics processor of its own number."""
+    if name == "cuda" and world() > 1:
+        return torch.device(name, int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device(name)
+
+
 def world() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def first_alone(action: Callable[[], T]) -> T:
-    """The first process acts, then the others: what it caches, they find."""
+    """The first process acts, then the others: what it caches, they find. If it fails, they need not try."""
     if world() == 1:
         return action()
+    failed = torch.ones(1)
     if rank() > 0:
-        dist.barrier()
-    result = action()
-    if rank() == 0:
-        dist.barrier()
+        dist.broadcast(failed, 0)
+        if failed:
+            raise ValueError("the first process failed, and said why")
+        return action()
+    try:
+        result = action()
+        failed.zero_()
+    finally:
+        dist.broadcast(failed, 0)
     return result
 
 

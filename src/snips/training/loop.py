@@ -13,17 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.files import remove_leftovers
 from snips.priors.base import Prior
 from snips.priors.precision import with_precision
 from snips.priors.unet import UNet, read_note
-from snips.training.checkpoint import read_checkpoint
-from snips.training.data import Crops, ImageSet, check_sizes, load_images
-from snips.training.distributed import average_gradients, first_alone, processes, rank, world
+from snips.training.checkpoint import read_checkpoint, what_to_do, write_checkpoint
+from snips.training.data import Crops, ImageSet
+from snips.training.distributed import average_gradients, first_alone, own_device, processes, rank, world
 from snips.training.ema import PowerAverage
+from snips.training.image_files import load_images
+from snips.training.interrupts import Interrupts
 from snips.training.networks import Config, kind_of, signature
 from snips.training.optim import OPTIMISERS, optimiser_name
 from snips.training.record import Log, make_log, record
-from snips.training.settings import TrainSettings
+from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
 
 OF_CHANNELS = ("stem", "head", "wiener")  # parts of a U-Net that exist once for each count of channels
 
@@ -54,18 +57,21 @@ class TrainState:
         }
 
 
+NEEDED = {"model", "optimiser", "averages", "step", "seconds"}  # in every version's checkpoints
+
 OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
 
 
 def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
     Path(settings.out).mkdir(parents=True, exist_ok=True)
-    with processes():
+    for name in (CHECKPOINT, WEIGHTS, EXAMPLES):
+        remove_leftovers(Path(settings.out) / name)
+    with processes(settings.device):
         images, held = first_alone(
-            lambda: load_images(settings.folders, settings.prepare, settings.cache, settings.own)
+            lambda: load_images(settings.folders, settings.prepare, settings.cache, settings.own, settings.crop)
         )
         crops = Crops(images, settings.crop)
-        check_sizes(held, settings.crop)  # now, not at the first checkpoint
         state = start(settings, crops)
         log = make_log(settings) if rank() == 0 else lambda row: None
         log({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})
@@ -75,33 +81,43 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
 
 def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSet, log: Log, on_step: OnStep) -> None:
     trace: list[tuple[float, float]] = []  # loss and gradient of each step since the last checkpoint
-    clock, saved = _computed(), time.monotonic()
-    while settings.steps is None or state.step < settings.steps:
-        trace.append(train_step(state, settings, crops))
-        state.seconds += _computed() - clock
-        on_step(state, trace[-1][0])
-        if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
-            record(state, settings, held, trace, log)
-            trace.clear()
-            saved = time.monotonic()
-        clock = _computed()
+    clock, saved = _computed(settings), time.monotonic()
+    with Interrupts(heeded=world() > 1) as interrupts:  # several processes must stop at the same step: all at once
+        while settings.steps is None or state.step < settings.steps:
+            trace.append(train_step(state, settings, crops))
+            state.seconds += _computed(settings) - clock
+            on_step(state, trace[-1][0])
+            if interrupts.came:
+                write_checkpoint(state.as_dict(), Path(settings.out) / CHECKPOINT)
+                raise KeyboardInterrupt
+            if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
+                record(state, settings, held, trace, log)
+                trace.clear()
+                saved = time.monotonic()
+            clock = _computed(settings)
     if rank() == 0:
         record(state, settings, held, trace, log)
 
 
-def _computed() -> float:
+def _computed(settings: TrainSettings) -> float:
     """Seconds of work per thread: what a pause or a busy machine adds to the wall clock does not count."""
+    if settings.device != "cpu":
+        return time.monotonic()
     return time.process_time() / torch.get_num_threads()
 
 
 def start(settings: TrainSettings, crops: Crops) -> TrainState:
     """The state in the run's checkpoint, or a new one."""
     torch.manual_seed(settings.seed)
-    path = Path(settings.out) / "checkpoint.pt"
+    path = Path(settings.out) / CHECKPOINT
     stored = read_checkpoint(path) if path.exists() else None
+    if stored is None and path.with_name(WEIGHTS).exists():
+        raise ValueError(f"{path} is missing, and a new start would replace {WEIGHTS} beside it: {what_to_do(path)}")
     model = _new_model(settings, crops) if stored is None else kind_of(settings.network).build(settings.network)
-    model.train().requires_grad_(True)
-    if settings.compile and isinstance(model, UNet):
+    model.to(own_device(settings.device)).train().requires_grad_(True)
+    if settings.compile:
+        if not isinstance(model, UNet):
+            raise ValueError("only our own network, --network unet, can be compiled: leave out --compile")
         model._body = torch.compile(model._body)  # pyright: ignore[reportAttributeAccessIssue]
     optimiser = OPTIMISERS[settings.optimiser](model, settings.lr, getattr(torch, settings.precision))
     state = TrainState(settings.network, model, optimiser, [PowerAverage(model, g) for g in settings.averages])
@@ -132,7 +148,9 @@ def _given_model(settings: TrainSettings) -> Prior:
     own = model.state_dict()
     weights = {name: value for name, value in given.state_dict().items() if _serves(name, channels)}
     unknown = set(channels) - set(kind.config(given).channels)
-    if unknown or any(name not in own or own[name].shape != value.shape for name, value in weights.items()):
+    if unknown:
+        raise ValueError(f"{settings.init} knows no images of {unknown.pop()} channels: choose others, or --channels")
+    if any(name not in own or own[name].shape != value.shape for name, value in weights.items()):
         raise ValueError(f"{settings.init} is of another network ({kind.config(given)}); train it as it is or leave it")
     model.load_state_dict(own | weights)
     return model
@@ -145,9 +163,11 @@ def _serves(name: str, channels: tuple[int, ...]) -> bool:
 
 
 def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
-    there = stored.get("format"), stored["config"]
+    there = stored.get("format"), stored.get("config")
     if signature(state.config) != there:
         raise ValueError(f"{path} is of another network ({', '.join(map(str, there))}); choose another --out")
+    if missing := NEEDED - stored.keys():
+        raise ValueError(f"{path} is no checkpoint of a run: it lacks {', '.join(sorted(missing))}; {what_to_do(path)}")
     _check_optimiser(state.optimiser, stored, path)
     _check_averages(state.averages, stored, path)
     state.model.load_state_dict(stored["model"])
@@ -181,7 +201,8 @@ def _check_averages(averages: list[PowerAverage], stored: dict[str, Any], path: 
 
 def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tuple[float, float]:
     """One step, whose random numbers depend on the seed and its number alone; its loss and gradient's norm."""
-    clean, sigma, noise = draw_batch(state.model, settings, crops, state.step)
+    drawn = draw_batch(state.model, settings, crops, state.step)
+    clean, sigma, noise = (each.to(own_device(settings.device)) for each in drawn)
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
@@ -190,7 +211,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     if not math.isfinite(norm.item()):
-        raise FloatingPointError(f"the gradient is {norm.item()} at step {state.step}; resume with less --lr")
+        raise FloatingPointError(f"the gradient is {norm.item()} at step {state.step}: begin again with a smaller --lr")
     state.optimiser.step()
     state.step += 1
     for average in state.averages:

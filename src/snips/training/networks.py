@@ -19,7 +19,7 @@ from snips.priors.unet import FORMAT as UNET_FORMAT
 from snips.priors.unet import UNet, UNetConfig, load_unet, save_unet
 from snips.training.loss import NoiseLevels, denoising_loss, label_levels, score_matching_loss
 
-FIT_IMAGES = 4096  # for the U-Net's linear branch
+FIT_IMAGES, FIT_PIXELS = 4096, 4096 * 64 * 64  # for the U-Net's linear branch: at most, and of larger crops fewer
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def signature(config: Config) -> tuple[str, str]:
 
 
 def _fit_unet(model: UNet, channels: int, draw: Draw) -> None:
-    model.fit_linear(draw(FIT_IMAGES))
+    pixels = draw(1)[0, 0].numel()
+    model.fit_linear(draw(min(FIT_IMAGES, max(64, FIT_PIXELS // pixels))))
 
 
 def _build_ncsnv2(config: NCSNv2Config) -> NCSNv2:
@@ -86,7 +87,7 @@ KINDS: dict[type, Kind] = {
         fit=lambda model, channels, draw: None,
         draw_sigmas=lambda model, levels, count, random: label_levels(model.sigmas, count, random),
         loss=score_matching_loss,
-        save=lambda model, path, note: save_ncsnv2(model, path),
+        save=save_ncsnv2,
         load=load_ncsnv2,
         config=lambda model: NCSNv2Config(type(model).name, model.ngf, (model.channels,)),
     ),

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from snips.names import unknown_name
+from snips.priors.ncsnv2 import NCSNv2Deeper
 from snips.priors.ncsnv2_files import ARCHITECTURES
-from snips.priors.unet import UNetConfig, load_unet
+from snips.priors.unet import UNetConfig, load_unet, parse_config
+from snips.training.checkpoint import read_checkpoint
 from snips.training.networks import NCSNv2Config
-from snips.training.settings import TrainSettings
+from snips.training.settings import CHECKPOINT, TrainSettings
 
 
 def faces(data: str, out: str, cache: str) -> TrainSettings:
@@ -48,7 +50,13 @@ def with_channels(settings: TrainSettings, channels: tuple[int, ...]) -> TrainSe
 
 
 def with_network_of(settings: TrainSettings, weights: str) -> TrainSettings:
-    """The same for the network of given weights, to go on with them on other images."""
+    """The same for the network of given weights, to go on with them on other images.
+
+    A run that is under way needs them no longer: its checkpoint tells.
+    """
+    checkpoint = Path(settings.out) / CHECKPOINT
+    if checkpoint.exists() and not Path(weights).exists():
+        return replace(settings, network=parse_config(read_checkpoint(checkpoint).get("config", "{}")))
     return replace(settings, network=load_unet(weights).config)
 
 
@@ -61,4 +69,6 @@ def with_network(settings: TrainSettings, name: str) -> TrainSettings:
         raise ValueError(unknown_name("network", name, list(NETWORKS)))
     if name == "unet":
         return settings
-    return replace(settings, network=NCSNv2Config(name), mix=(), batch=128, lr=1e-4)
+    crop = 128 if name == NCSNv2Deeper.name else 64  # what its authors trained it for
+    # A call takes long on a CPU: with few held-out images a checkpoint takes seconds, not minutes.
+    return replace(settings, network=NCSNv2Config(name), mix=(), batch=128, lr=1e-4, crop=crop, held_out=8)

@@ -20,7 +20,7 @@ from snips.training.data import ImageSet, held_out_crops
 from snips.training.ema import PowerAverage
 from snips.training.loss import psnr_table
 from snips.training.networks import kind_of
-from snips.training.settings import EXAMPLES, TrainSettings
+from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
 
 if TYPE_CHECKING:
     from snips.training.loop import TrainState
@@ -34,7 +34,7 @@ def record(
 ) -> None:
     """Checkpoint first; then the table, the weights and the picture, which need it not."""
     out = Path(settings.out)
-    write_checkpoint(state.as_dict(), out / "checkpoint.pt")
+    write_checkpoint(state.as_dict(), out / CHECKPOINT)
     loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
     row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
     row |= {"loss": loss, "gradient": gradient}
@@ -42,7 +42,7 @@ def record(
     for model, average in zip(models, state.averages, strict=True):
         row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
     if models:
-        kind_of(state.config).save(models[0], out / "weights.safetensors", row)
+        kind_of(state.config).save(models[0], out / WEIGHTS, row)
         _examples(models[0], settings, held, out / EXAMPLES)
     log(row)
 

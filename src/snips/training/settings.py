@@ -13,7 +13,7 @@ from snips.training.loss import NoiseLevels
 from snips.training.networks import Config
 from snips.training.optim import OPTIMISERS
 
-EXAMPLES = "examples.png"  # the picture in the run's folder
+CHECKPOINT, WEIGHTS, EXAMPLES = "checkpoint.pt", "weights.safetensors", "examples.png"  # in the folder of a run
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class TrainSettings:
     precision: str = "float32"  # of the products; "bfloat16" is faster on CPUs that have it
     compile: bool = False  # fuse the network's small operations; needs a C++ compiler
     tensorboard: bool = False  # besides log.jsonl
+    device: str = "cpu"  # with several processes each takes the graphics processor of its own number
     init: str | None = None  # weights to start from, where there is no checkpoint
 
     def __post_init__(self) -> None:
@@ -57,6 +58,11 @@ class TrainSettings:
         for name in ("cooldown", "minutes", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, but is {getattr(self, name)}")
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2^63, but is {self.seed}")
+        size = getattr(self.network, "size", None)
+        if size is not None and size != (self.crop, self.crop):
+            raise ValueError(f"this network is for whole images of {size[0]} x {size[1]} pixels: leave out --crop")
 
     @property
     def own(self) -> tuple[Path, ...]:
