@@ -55,7 +55,7 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 # With the documentation's tools and the libraries whose operators and denoisers come in. deepinv and torchvision without
 # their dependencies, which would replace a CPU build of torch; snips.integrations.torchvision lets that pair be imported.
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP) --editable ".[dev,docs,web,batch,ray,pylops,diffusers]"
+	$(PIP) --editable ".[dev,docs,web,batch,ray,pylops,diffusers,train]"
 	$(PIP) --no-deps deepinv torchvision torchmetrics
 	$(PIP) einops h5py lightning-utilities matplotlib natsort requests tqdm
 	@touch $@

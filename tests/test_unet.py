@@ -159,7 +159,7 @@ def test_corrupt_and_foreign_files_are_clear_errors(tmp_path):
     with pytest.raises(ValueError, match="not a readable"):
         load_unet(path)
     save_file({"a": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="no network of this package"):
+    with pytest.raises(ValueError, match="no U-Net of this package"):
         load_unet(path)
     for config in ({}, {"config": "{}"}, {"config": "[1, 2]"}, {"config": "{"}):
         save_file({"a": torch.zeros(2)}, path, {"format": FORMAT, **config})

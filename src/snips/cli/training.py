@@ -73,7 +73,7 @@ def train(
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a prior of your own on a folder of images. Stopped or killed, the same command goes on where it was.
+    """Train a prior of your own on a folder of images. Stopped or killed, the same command goes on.
 
     The run's folder holds `weights.safetensors` (use it with `snips restore --prior`), `log.jsonl` with the held-out
     PSNR, and a picture of denoised examples. Several processes: `torchrun --nproc-per-node 2 -m snips train ...`.

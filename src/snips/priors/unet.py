@@ -173,7 +173,7 @@ def load_unet(path: str | os.PathLike[str]) -> UNet:
     except SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} holds no network of this package (format {metadata.get('format')!r})")
+        raise ValueError(f"{path} holds no U-Net of this package (format {metadata.get('format')!r})")
     return _rebuild(path, metadata.get("config", ""), tensors)
 
 
