@@ -20,7 +20,7 @@ from snips.priors.unet import UNet, UNetConfig
 from snips.training.data import Crops, ImageSet, held_out_crops
 from snips.training.image_files import load_images
 from snips.training.loop import TrainSettings, start, train_step
-from snips.training.loss import psnr_table
+from snips.training.loss import NoiseLevels, psnr_table
 from snips.training.record import averaged
 
 RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
@@ -46,6 +46,9 @@ TRIALS = {
     "depthwise_deep": trial(DEEP),
     "depthwise_fast_lr": trial(lr=1.6e-3),
     "depthwise_batch_4": trial(batch=4),
+    "depthwise_batch_32": trial(batch=32),
+    "depthwise_even_levels": trial(levels=NoiseLevels((0.002, 40.0), (1.0,))),
+    "depthwise_bfloat16": trial(precision="bfloat16"),
     "depthwise_muon_16": trial(optimiser="muon", batch=16),
     "depthwise_attention": trial(replace(LIGHT, attention=True)),
     "depthwise_wide": trial(replace(LIGHT, widths=(128, 256, 320))),
