@@ -18,7 +18,7 @@ from torch import Tensor
 from measure import print_table, store
 from own_truths import data_and_prior, errors_and_variances
 from snips import InverseProblem, make_operator
-from snips.experiments.datasets import celeba_test
+from snips.experiments.datasets import celeba
 from snips.metrics import psnr
 from snips.priors import Prior
 from snips.samplers import fast
@@ -84,7 +84,7 @@ def row_of(name: str, images: Tensor, prior: Prior, error: Error) -> dict[str, o
 @torch.no_grad()
 def main() -> None:
     data, prior = data_and_prior(__doc__)
-    images = celeba_test(data, 4 * IMAGES)
+    images = celeba(data, 4 * IMAGES)
     error = error_of(prior, images[IMAGES:])
     rows = [row_of(name, images[:IMAGES], prior, error) for name in PROBLEMS]
     keys = ("message_passing", "mean_of_infinitely_many", "mean_of_samples")

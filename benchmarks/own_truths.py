@@ -17,7 +17,7 @@ from torch import Tensor
 
 from measure import print_table, store
 from snips import InverseProblem, load_prior, make_operator
-from snips.experiments.datasets import celeba_test
+from snips.experiments.datasets import celeba
 from snips.experiments.published import SIGMA_CELEBA, TABLE_1
 from snips.metrics import psnr
 from snips.metrics.calibration import coverage
@@ -82,7 +82,7 @@ def data_and_prior(description: str | None) -> tuple[Path, Prior]:
 @torch.no_grad()
 def main() -> None:
     data, prior = data_and_prior(__doc__)
-    truths = {"the prior's own": own_truths(prior, IMAGES), "CelebA": celeba_test(data, IMAGES)}
+    truths = {"the prior's own": own_truths(prior, IMAGES), "CelebA": celeba(data, IMAGES)}
     rows = [row_of(name, source, truth, prior) for name in TABLE_1 for source, truth in truths.items()]
     table = [
         [r["problem"], r["truths"], *(f"{r[k]:.3f} ± {r[f'{k}_error']:.3f}" for k in ("ratio", "coverage"))]

@@ -17,7 +17,7 @@ from torch import Tensor
 from measure import print_table, seconds, store
 from snips import InverseProblem, load_prior, make_operator
 from snips.allocator import keep_freed_memory
-from snips.experiments.datasets import celeba_test
+from snips.experiments.datasets import celeba
 from snips.experiments.published import SIGMA_CELEBA, TABLE_1
 from snips.metrics import psnr
 from snips.priors import Prior
@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds celeba")
     keep_freed_memory()
-    images = celeba_test(parser.parse_args().data, IMAGES)
+    images = celeba(parser.parse_args().data, IMAGES)
     priors = {precision: with_precision(load_prior("faces"), precision) for precision in PRECISIONS}
     full, low = (call_seconds(prior, images) for prior in priors.values())
     rows = [

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from snips import load_prior
 from snips.allocator import keep_freed_memory
-from snips.experiments.datasets import bsds_test, celeba_test
+from snips.experiments.datasets import bsds_test, celeba
 from snips.metrics import psnr
 
 RESULTS = Path(__file__).parent / "results"
@@ -133,7 +133,7 @@ def main() -> None:
     args = parser.parse_args()
     keep_freed_memory()
     try:
-        images = list(celeba_test(args.data, args.images).split(1)) if args.name == "faces" else bsds_test(args.data)
+        images = list(celeba(args.data, args.images).split(1)) if args.name == "faces" else bsds_test(args.data)
         rows = evaluate(args.name, args.prior or args.name, images[: args.images])
         curve = training_curve(args.name, args.log)
     except (ValueError, OSError) as error:

@@ -13,6 +13,7 @@ from snips import Restoration, load_prior
 from snips.batch import Item, RunFolder, run_batch
 from snips.batch.work import Workshop, weights_digests
 from snips.experiments.sampled import prior_identity
+from snips.files import locked
 from snips.priors.unet import UNet, UNetConfig, save_unet
 
 
@@ -150,9 +151,7 @@ def test_a_run_goes_on_with_its_own_settings_only(change, source, tmp_path):
 
 
 def test_one_run_at_a_time(source, tmp_path):
-    folder = RunFolder(tmp_path / "out")
-    folder.path.mkdir()
-    with folder.locked(), pytest.raises(ValueError, match="another run"):
+    with locked(tmp_path / "out"), pytest.raises(ValueError, match="another run"):
         run(source, tmp_path / "out")
 
 

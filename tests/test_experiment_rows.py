@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from snips.experiments import Request, ablation, calls, datasets, faithful, red_sweep, sampled, table1
+from snips.experiments import Request, ablation, calls, datasets, red_sweep, sampled, table1
 from snips.images import example_image
 from snips.priors import StationaryGaussian
 from snips.report import picture_grid
@@ -53,6 +53,7 @@ def test_rows_average_over_images_with_their_standard_error():
         "std_ratio_range": [1.0, 1.2],
         "normal": 3,
         "uncorrelated": 2,
+        "shares_of_each_image": [[0.5, 0.5], [1.0, 0.5]],
     }
 
 
@@ -73,25 +74,45 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     record = {"results": {"prior": {"name": "a"}, "rows": [row, *others]}}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
-    assert calls.stored_langevin(file, {"name": "a"}) == [{**row, "covered_images": 0, "inside": {}}]
+    assert calls.stored_langevin(file, {"name": "a"}) == [
+        {**row, "covered_images": 0, "inside": {}, "stored_by": "table1"}
+    ]
     assert calls.stored_langevin(file, {"name": "b"}) == []
     assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}) == []
 
 
-def test_pooling_weighs_by_samples():
-    one = {"samples": 10, "std_ratio": 1.0, "std_ratio_range": [0.9, 1.1], "normal": 9, "uncorrelated": 10}
-    two = {"samples": 30, "std_ratio": 1.2, "std_ratio_range": [1.1, 1.3], "normal": 27, "uncorrelated": 28}
-    pooled = faithful.pool([one, two])
-    assert pooled["std_ratio"] == pytest.approx(1.15)
-    assert (pooled["samples"], pooled["normal"], pooled["uncorrelated"]) == (40, 36, 38)
-    assert pooled["std_ratio_range"] == [0.9, 1.3]
+def test_rows_with_fewer_images_are_compared_on_these():
+    """The other images of the longer row are harder by 10 dB, which must not count."""
+    few = {"sampler": "langevin", "psnr_of_each_image": [[20.0, 22.0], [21.0, 24.0]]}
+    many = {"sampler": "fast", "psnr_of_each_image": [[21.0, 23.0], [23.0, 25.0], [11.0, 13.0]]}
+    found = sampled.less(few, many)
+    assert found["images"] == 2
+    assert found["psnr_sample"] == {"mean": -1.5, "standard_error": pytest.approx(0.5)}
+    assert found["psnr_mean"] == {"mean": -1.0, "standard_error": pytest.approx(0.0)}
+
+
+def test_the_truth_fails_by_chance_alone():
+    """Of 400 images of pure noise, 95 % pass the test of normality; binomial, 4 standard errors: 1 in 16,000."""
+    problem = sampled.simulated("denoise", torch.full((400, 1, 16, 16), 0.5), 0.1, seed=0)
+    found = sampled.of_the_truth(problem)
+    assert found["samples"] == 400
+    assert found["normal"] / 400 == pytest.approx(0.95, abs=4 * (0.95 * 0.05 / 400) ** 0.5)
+    assert found["std_ratio"] == pytest.approx(1, abs=0.02)
+
+
+def test_test_images_without_data_are_few_under_every_option(tmp_path):
+    assert Request(tmp_path, bundled=True).count(64, 2) == 1
+    assert Request(tmp_path, bundled=True).count(64, 2, bundled=2) == 2
+    assert Request(tmp_path, quick=True).count(64, 2) == 2
+    assert Request(tmp_path).count(64, 2) == 64
+    assert Request(tmp_path, images=3, quick=True).count(64, 2) == 3
 
 
 def test_test_images_without_data_are_those_at_hand(tmp_path):
     test = datasets.faces(Request(tmp_path, quick=True), 2)
     torch.testing.assert_close(test.images, torch.cat([example_image(), example_image().flip(-1)]))
     assert test.publishable
-    with pytest.raises(ValueError, match="2 images, but 3"):
+    with pytest.raises(ValueError, match="only 2 images, not 3: .*--images"):
         datasets.faces(Request(tmp_path, quick=True), 3)
     large = datasets.scenes(Request(tmp_path, quick=True), 2)
     assert large.images.shape == (2, 3, 128, 128)
@@ -106,8 +127,22 @@ def test_celeba_is_read_from_its_test_split(tmp_path):
     test = datasets.faces(Request(tmp_path, data=tmp_path), 2)
     assert [round(float(image.mean() * 255)) for image in test.images] == [200, 100]
     assert not test.publishable
-    with pytest.raises(ValueError, match="has 2 test images, but 3"):
+    assert test.names == ("2.jpg", "3.jpg")
+    assert test.source == "CelebA, the first 2 of 2 test images in its list"
+    with pytest.raises(ValueError, match="only 2 images in .*not 3"):
         datasets.faces(Request(tmp_path, data=tmp_path), 3)
+
+
+@pytest.mark.parametrize(
+    ("listing", "message"), [("1.jpg 2\n4.jpg 2\n", "4.jpg is missing"), ("1.jpg 2\njust a line of words\n", "damaged")]
+)
+def test_a_list_that_does_not_fit_its_files_is_named(listing, message, tmp_path):
+    folder = tmp_path / "celeba" / "img_align_celeba"
+    folder.mkdir(parents=True)
+    Image.new("RGB", (178, 218)).save(folder / "1.jpg")
+    (tmp_path / "celeba" / "list_eval_partition.txt").write_text("\n" + listing)
+    with pytest.raises(ValueError, match=message):
+        datasets.faces(Request(tmp_path, data=tmp_path), 2)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +159,13 @@ def test_step_sizes_are_judged(scores, largest, stopped, verdict):
     assert ablation._row("any", facts, blurred=20.0)["verdict"] == verdict
 
 
-def test_the_best_of_a_sweep_counts_only_for_the_same_prior_and_iterations(tmp_path):
-    best = {"sigma_0": 0.1, "iterations": 100, "weight": 7.0, "denoiser_sigma": 0.02}
+def test_the_best_of_a_sweep_counts_only_for_the_same_prior(tmp_path):
+    best = {"sigma_0": 0.1, "iterations": 200, "weight": 7.0, "denoiser_sigma": 0.02}
     stored = tmp_path / "result.json"
     stored.write_text(json.dumps({"results": {"prior": {"name": "a"}, "best": [best]}}))
-    assert red_sweep.stored_best(stored, 0.1, 100, {"name": "a"}) == red_sweep.RedSetting(7.0, 0.02)
-    assert red_sweep.stored_best(stored, 0.1, 5, {"name": "a"}) is None
-    assert red_sweep.stored_best(stored, 0.1, 100, {"name": "b"}) is None
-    assert red_sweep.stored_best(tmp_path / "absent.json", 0.1, 100, {"name": "a"}) is None
+    assert red_sweep.stored_best(stored, 0.1, {"name": "a"}) == red_sweep.RedSetting(7.0, 200, 0.02)
+    assert red_sweep.stored_best(stored, 0.1, {"name": "b"}) is None
+    assert red_sweep.stored_best(tmp_path / "absent.json", 0.1, {"name": "a"}) is None
 
 
 def test_columns_of_pictures_share_the_largest_size():

@@ -93,6 +93,17 @@ def test_a_damaged_part_is_named(tmp_path):
         run("counting", Counting().experiment, Request(tmp_path), silent)
 
 
+def test_a_part_whose_tensors_are_gone_is_computed_again(tmp_path):
+    run("counting", Counting().experiment, Request(tmp_path), silent)
+    (tmp_path / "counting" / "parts" / "b.safetensors").unlink()
+    again = Counting()
+    assert run("counting", again.experiment, Request(tmp_path), silent)["results"] == {"total": 294}
+    assert again.computed == ["b"]
+    (tmp_path / "counting" / "parts" / "c.safetensors").write_bytes(b"{")
+    with pytest.raises(ValueError, match="c.safetensors is damaged"):
+        run("counting", Counting().experiment, Request(tmp_path), silent)
+
+
 def test_calls_take_quality_from_8_samples_and_intervals_from_19(tmp_path):
     request = Request(tmp_path, quick=True, prior="gaussian", samplers=("fast",))
     record = run("calls", EXPERIMENTS["calls"], request, silent)
@@ -124,7 +135,10 @@ def test_table1_from_the_command_line(tmp_path):
     assert "25.54" in (tmp_path / "table1" / "result.md").read_text(encoding="utf-8")
     assert "Its figures mean nothing" in result.stdout
     pooled = invoke("faithfulness", "--out", tmp_path, "--json")
-    assert json.loads(pooled.stdout)["results"]["all"]["samples"] == 6 * sampled.QUICK_SAMPLES
+    found = json.loads(pooled.stdout)["results"]
+    assert found["pooled"]["fast 8"]["samples"] == 6 * sampled.QUICK_SAMPLES
+    assert found["truth"]["samples"] == 6
+    assert "these were quick runs" in (tmp_path / "faithfulness" / "result.md").read_text(encoding="utf-8")
 
 
 def test_figures_of_bundled_pictures_may_be_shown(tmp_path):
@@ -150,7 +164,13 @@ def test_figures_of_bundled_pictures_may_be_shown(tmp_path):
         (["table1", "--quick", "--sampler", "slow"], "unknown sampler"),
         (["strip", "--quick", "--nfe", "0"], "at least nfe=4"),
         (["calls", "--quick", "--nfe", "20"], "calls does not take --nfe: leave it out; these do: table1"),
-        (["cost", "--quick", "--nfe", "20"], "cost does not take --nfe"),
+        (["cost", "--quick", "--images", "7"], "cost does not take --images"),
+        (["cost", "--quick", "--precision", "bfloat16"], "cost does not take --precision"),
+        (
+            ["strip", "--quick", "--sampler", "langevin"],
+            "strip does not take --sampler: leave it out; these do: table1",
+        ),
+        (["faithfulness", "--prior", "faces"], "faithfulness does not take --prior"),
         (["strip", "--quick", "--prior", "gaussian", "--precision", "foo"], "unknown precision 'foo'"),
         (["strip", "--quick", "--prior", "gaussian", "--precision", "bfloat16"], "leave out --precision"),
         (["strip", "--quick", "--bundled"], "--bundled stands in place of"),
@@ -224,13 +244,12 @@ def test_the_docs_page_says_what_limits_table_1(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "faithfulness"])
 def test_every_experiment_runs_quickly_without_data(name, tmp_path):
-    prior = ["--prior", "gaussian"] if name == "lsun" else []
-    result = invoke(name, "--quick", "--out", tmp_path, *prior)
+    result = invoke(name, "--quick", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / name / "result.json").read_text())
     assert record["results"]
     for picture in record["pictures"]:
         with Image.open(tmp_path / name / f"{picture}.png") as image:
             assert min(image.size) > 64
-    again = invoke(name, "--quick", "--out", tmp_path, *prior, "--json")
+    again = invoke(name, "--quick", "--out", tmp_path, "--json")
     assert json.loads(again.stdout)["results"] == record["results"]

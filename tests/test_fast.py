@@ -9,6 +9,7 @@ import torch
 
 from sampler_cases import SHAPE, N, operators, random_gaussian
 from snips import InverseProblem, make_operator
+from snips.metrics.faithfulness import faithfulness
 from snips.operators import Zero
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.samplers import fast, fast_steps
@@ -28,14 +29,36 @@ def natural() -> Gaussian:
     return StationaryGaussian.natural(SHAPE).as_gaussian().double()
 
 
+@pytest.mark.parametrize("sigma_0", [0.1, 0.02, 0.001])
 @pytest.mark.parametrize("name", ["zero", "deblur_uniform", "sr2", "cs4", "inpaint", "denoise", "deblur_motion", "mri"])
-def test_moments_are_the_posteriors(name, natural):
+def test_moments_are_the_posteriors(name, sigma_0, natural):
     """1,000 samples at 100 calls. A perfect sampler fails once in 500 (4 standard errors of each pixel's mean and
     variance, 32 numbers); 5 % of the standard deviation and 8 % of the variance are allowed on top."""
-    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.1, seed=4)
+    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), sigma_0, seed=4)
     mean, variance = moments(fast(problem, natural, nfe=100, samples=1000), natural.posterior(problem))
     assert mean.abs().max() < 4 / math.sqrt(1000) + 0.05
     assert (variance - 1).abs().max() < 4 * math.sqrt(2 / 1000) + 0.08
+
+
+@pytest.mark.parametrize("sigma_0", [0.02, 0.001, 1e-5])
+@pytest.mark.parametrize("name", ["denoise", "inpaint", "sr2", "cs4"])
+def test_samples_are_faithful_at_low_noise(name, sigma_0):
+    """Residuals of the size of the noise, however small it is: also where it is far below the last level."""
+    prior = StationaryGaussian.natural((1, 32, 32)).double()
+    problem = InverseProblem.simulate(make_operator(name, (1, 32, 32)), prior.sample(1, seed=3), sigma_0, seed=4)
+    found = faithfulness(problem, fast(problem, prior, nfe=50, samples=8))
+    assert (found.std_ratio - 1).abs().max() < 0.12
+    assert found.faithful.double().mean() >= 0.75
+
+
+def test_a_first_level_that_is_corrected_keeps_its_variance():
+    """Without a measurement the first image is N(1/2, sigma^2) for a denoiser that knows nothing but grey; and so is
+    the next. 2,000 chains of 16 pixels: 5 standard errors."""
+    problem = InverseProblem(Zero(SHAPE).double(), torch.zeros(1, 0, dtype=torch.float64), 0.1)
+    grey = Fixed(torch.full((1, *SHAPE), 0.5, dtype=torch.float64))
+    for info in fast_steps(problem, grey, chains(2000), sigmas=torch.tensor([2.0, 2.0, 2.0, 2.0])):
+        if info.step < 4:
+            assert float(info.state.x.var()) == pytest.approx(4, rel=5 * math.sqrt(2 / 32_000))
 
 
 def moments(samples: torch.Tensor, posterior) -> tuple[torch.Tensor, torch.Tensor]:

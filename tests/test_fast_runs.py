@@ -13,7 +13,7 @@ from snips.operators import Denoising
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
 from snips.samplers import fast, fast_steps
-from snips.schedules import FEWEST_CALLS, noise_plan
+from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
 from snips.streams import Chain
 
 QUICK = {"nfe": 12}
@@ -90,9 +90,9 @@ def test_plans(spread, shown, nfe):
     plan = noise_plan(spread, shown, nfe)
     assert len(plan) == nfe
     assert plan == sorted(plan, reverse=True)
-    assert plan[0] * (1 + 1e-9) >= 3 * spread
+    assert plan[0] * (1 + 1e-9) >= FIRST * spread
     assert plan[-1] * (1 + 1e-9) >= 0.002
-    assert plan[-1] <= max(shown / 2, 0.002) * (1 + 1e-9)
+    assert plan[-1] <= max(shown / 4, 0.002) * (1 + 1e-9)
 
 
 @pytest.fixture

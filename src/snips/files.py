@@ -50,6 +50,31 @@ def _is_running(process: int) -> bool:
     return True
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """A run's folder, made where it is missing, for one run at a time; a process that dies lets go of it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, not a folder: choose another with --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise ValueError(f"another run is at work in {folder}: wait for it, or choose another folder") from error
+    except OSError:  # a network drive may have no such locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
 def flush(path: Path) -> None:
     """Wait until a file's content, or a folder's list of names, is on the disk: a rename alone does not promise it."""
     handle = os.open(path, os.O_RDONLY)

@@ -31,11 +31,14 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
 
 
 FEWEST_CALLS = 4  # of the fast sampler
-FINEST, FINE = 0.002, 0.01  # the last noise level lies between these
+FIRST = 6.0  # times the largest standard deviation that y leaves open
+LAST = 0.25  # times sigma_0 / s_max, but between the next two:
+FINEST, FINE = 0.002, 0.005
 CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
 CORRECTED = (0.6, 3.0)  # times sigma_0 / s_max: between these, levels are corrected
-CALLS_PER_LEVEL = 1.5  # for each level but the first, on average
+CORRECTED_UP_TO = 0.3  # at the least: where y is precise, what it does not tell is decided far above its noise
+CALLS_PER_LEVEL = 3  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
@@ -49,19 +52,20 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     """The noise level of each of nfe calls of the denoiser; a level that is repeated is corrected there.
 
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
-    That is where corrections are: above, the target itself is approximate; below, predictions alone keep the law, while
-    corrections would add up the errors of a learned denoiser.
+    Corrections are there and, where y is precise, at the hidden levels above, whose target is approximate.
+    Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser.
 
     Args:
-        spread: the largest standard deviation that y may leave open; the plan starts at three times that.
+        spread: the largest standard deviation that y leaves open.
         shown: sigma_0 / s_max, below which no measured coordinate is hidden; infinite where nothing is measured.
     """
     check_calls(nfe)
-    last = min(FINE, max(shown / 2, FINEST))
-    first = max(3 * spread, 4 * last)
-    levels = dense_around(first, last, shown, 1 + int(nfe / CALLS_PER_LEVEL))
-    corrected = [CORRECTED[0] * shown <= level <= CORRECTED[1] * shown for level in levels]
-    return repeated(levels, corrected if any(corrected) else [True] * len(levels), nfe)
+    last = min(FINE, max(LAST * shown, FINEST))
+    first = max(FIRST * spread, 4 * last)
+    levels = dense_around(first, last, shown, 1 + max(nfe // CALLS_PER_LEVEL, 2))
+    lowest, highest = CORRECTED[0] * shown, max(CORRECTED[1] * shown, CORRECTED_UP_TO)
+    corrected = [lowest <= level <= highest for level in levels]
+    return repeated(levels, corrected, nfe) if any(corrected) else dense_around(first, last, shown, nfe)
 
 
 def dense_around(first: float, last: float, centre: float, levels: int) -> list[float]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -51,15 +50,8 @@ class RunFolder:
     path: Path
     checkpoint_seconds: float = SECONDS
 
-    def make(self) -> None:
-        """The folder itself, so that it can be locked; what is in it matters later."""
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
-        self.path.mkdir(parents=True, exist_ok=True)
-
     def open(self, settings: RunSettings, force: bool) -> None:
         """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
-        self.make()
         wanted, kept = plain({**asdict(settings), "versions": versions()}), self.recorded()
         if not kept and not self._barely_begun():
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
@@ -88,23 +80,6 @@ class RunFolder:
             if here.get(name) != version:
                 told = f"{platform.node()} has {name} {here.get(name)}, but the run began with {version}"
                 raise OSError(f"{told}: install the same on all nodes")
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One run at a time; the system opens the lock when a process dies, however it does."""
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            yield
-            return
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise ValueError(f"another run is at work in {self.path}: wait for it, or choose another folder") from error
-        finally:
-            os.close(handle)
 
     def place(self, item: Item) -> Path:
         return self.path / "items" / item.name

@@ -11,6 +11,7 @@ from snips.batch.items import Item
 from snips.batch.scores import Scores, write_table
 from snips.batch.summary import write_summary
 from snips.batch.work import ItemOutcome
+from snips.files import locked
 from snips.names import unknown_name
 
 Progress = Callable[["Standing", ItemOutcome | None], None]
@@ -42,19 +43,17 @@ def run_batch(
     """
     if engine not in ENGINES:
         raise ValueError(unknown_name("engine", engine, list(ENGINES)))
-    with ENGINES[engine](settings, address) as restore:
-        folder.make()
-        with folder.locked():
-            folder.open(settings, force)
-            folder.sweep(items)
-            warnings = folder.doubts(items)
-            try:
-                _restore_all(items, folder, restore, warnings, progress)
-            except KeyboardInterrupt:  # what is finished has its place in the table at once
-                _written(folder, items, warnings)
-                raise
-            folder.sweep(items)
-            return _written(folder, items, warnings)
+    with ENGINES[engine](settings, address) as restore, locked(folder.path):
+        folder.open(settings, force)
+        folder.sweep(items)
+        warnings = folder.doubts(items)
+        try:
+            _restore_all(items, folder, restore, warnings, progress)
+        except KeyboardInterrupt:  # what is finished has its place in the table at once
+            _written(folder, items, warnings)
+            raise
+        folder.sweep(items)
+        return _written(folder, items, warnings)
 
 
 def _restore_all(

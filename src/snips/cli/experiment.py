@@ -75,11 +75,11 @@ def _check(name: str, request: Request) -> None:
             raise ValueError(unknown_name("sampler", chosen, list(ALL_SAMPLERS)))
     if request.images is not None and request.images < 1:
         raise ValueError(f"--images must be at least 1, but is {request.images}")
+    for option in sorted(request.given() - set(EXPERIMENTS[name].takes)):
+        takers = [other for other, entry in EXPERIMENTS.items() if option in entry.takes]
+        raise ValueError(f"{name} does not take --{option}: leave it out; these do: {', '.join(takers)}")
     if request.nfe is not None:
         check_calls(request.nfe)
-        if not EXPERIMENTS[name].takes_nfe:
-            takers = [other for other, entry in EXPERIMENTS.items() if entry.takes_nfe]
-            raise ValueError(f"{name} does not take --nfe: leave it out; these do: {', '.join(takers)}")
     if request.bundled and (request.quick or request.data is not None):
         raise ValueError("--bundled stands in place of --data and of --quick: give one of them")
     check_precision(request.precision)

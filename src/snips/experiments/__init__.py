@@ -5,7 +5,7 @@ from snips.experiments.base import ALL_SAMPLERS, Experiment, Request
 from snips.experiments.calls import CALLS_AND_COVERAGE
 from snips.experiments.cost import COST
 from snips.experiments.faithful import FAITHFULNESS
-from snips.experiments.figures import CELEBA_FIGURES, LSUN_FIGURES, STRIP
+from snips.experiments.figures import CELEBA_FIGURES, LSUN_FIGURES, STRIP, UNCURATED
 from snips.experiments.red import RED_COMPARISON
 from snips.experiments.red_sweep import RED_SWEEP
 from snips.experiments.runs import run
@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ablation": ABLATION,
     "figures": CELEBA_FIGURES,
     "strip": STRIP,
+    "uncurated": UNCURATED,
     "lsun": LSUN_FIGURES,
     "cost": COST,
 }

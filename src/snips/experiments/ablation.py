@@ -29,13 +29,13 @@ VARIANTS |= {f"c = {c:g}": {"step": "uniform", "c": c} for c in UNIFORM_STEPS}
 
 
 def prepare(request: Request) -> Study:
-    test = datasets.faces(request, request.images or request.choose(FULL_IMAGES, QUICK_IMAGES))
+    test = datasets.faces(request, request.count(FULL_IMAGES, QUICK_IMAGES))
     prior = experiment_prior(request, "faces", test.images)
     sampling = Sampling.of(request, "langevin", samples=1)
     problem = simulated("deblur_uniform", test.images, SIGMA_CELEBA, request.seed)
     parts = [_part(name, problem[i], prior, sampling) for i in range(len(problem)) for name in VARIANTS]
     settings = {"prior": prior_identity(prior), **sampling.settings()}
-    facts = {"prior": settings["prior"], "source": test.source, "publishable": test.publishable}
+    facts = {"prior": settings["prior"], **test.facts()}
     facts |= {"sigma_0": SIGMA_CELEBA, "steps": sampling.preset.levels * sampling.preset.tau}
 
     def conclude(measured: list[Measured]) -> Outcome:

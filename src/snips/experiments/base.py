@@ -14,6 +14,7 @@ from snips.samplers.base import OnStep
 
 ACTUAL = "langevin-actual"  # Algorithm 1 with `actual_noise`; the paper's network, which sees no sigma, behaves so
 ALL_SAMPLERS = ("fast", "langevin", ACTUAL)
+WITH_CALLS = ("images", "prior", "precision", "nfe")  # what experiments take that draw samples with `fast` alone
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,17 @@ class Request:
     def choose(self, full: int, quick: int) -> int:
         """An experiment's own number, for the full or the quick run."""
         return quick if self.quick else full
+
+    def count(self, full: int, quick: int, bundled: int = 1) -> int:
+        """How many images: as asked for, or the experiment's own number; there are few that are bundled."""
+        return self.images or (bundled if self.bundled else self.choose(full, quick))
+
+    def given(self) -> set[str]:
+        """The options that not every experiment has, as far as they were given."""
+        chosen = {"images": self.images, "prior": self.prior, "nfe": self.nfe}
+        names = {name for name, value in chosen.items() if value is not None}
+        names |= {"precision"} if self.precision != "float32" else set()
+        return names | ({"sampler"} if self.samplers != ALL_SAMPLERS else set())
 
     def command(self, name: str) -> str:
         """How to do it again, with FOLDER for the place of the data."""
@@ -90,4 +102,4 @@ class Experiment:
     summary: str
     prepare: Callable[[Request], Study]
     describe: Callable[[dict[str, Any]], str]  # results -> Markdown
-    takes_nfe: bool = False  # the others have no `fast` sampler, or compare numbers of calls of their own
+    takes: tuple[str, ...] = ("images", "prior", "precision")  # of the options that not every experiment has

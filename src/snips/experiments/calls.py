@@ -15,13 +15,14 @@ from typing import Any
 
 from snips.experiments import datasets
 from snips.experiments.base import ALL_SAMPLERS, Experiment, Measured, Outcome, Part, Request, Study
-from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
+from snips.experiments.markdown import FAITHFULNESS_COLUMNS, compared, faithfulness_cells, setting, table, with_error
 from snips.experiments.published import CELEBA_SAMPLES, SIGMA_CELEBA, TABLE_1
 from snips.experiments.sampled import (
     Sampling,
     experiment_prior,
     grouped_rows,
     image_key,
+    less,
     mean_and_error,
     prior_identity,
     sample_facts,
@@ -37,12 +38,13 @@ from snips.samplers.base import OnStep
 SAMPLES, COVERED_IMAGES = 19, 24
 PIXELS = "pixels"
 CALLS, QUICK_CALLS = (25, 50, 100), (8,)
+TAKES = ("images", "prior", "precision", "sampler")
 FULL_IMAGES, LANGEVIN_IMAGES, QUICK_IMAGES = 64, 2, 1
 
 
 def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
     """What is compared, by name: how samples are drawn, and of how many images."""
-    count = request.images or request.choose(FULL_IMAGES, QUICK_IMAGES)
+    count = request.count(FULL_IMAGES, QUICK_IMAGES)
     fast, *slow = (replace(Sampling.of(request, sampler), samples=SAMPLES) for sampler in ALL_SAMPLERS)
     chosen = {f"fast {nfe}": (replace(fast, nfe=nfe), count) for nfe in (QUICK_CALLS if request.quick else CALLS)}
     for each in slow:
@@ -61,7 +63,7 @@ def prepare(request: Request) -> Study:
         found = [m.facts for m in measured]
         rows = [{**row, **_intervals(row, found)} for row in grouped_rows(found)]
         rows += stored_langevin(request.out / "table1" / "result.json", identity)
-        return Outcome({"prior": identity, "source": test.source, "rows": rows})
+        return Outcome({"prior": identity, **test.facts(), "rows": _beside_longest(rows)})
 
     settings = {"prior": identity, **replace(Sampling.of(request, "langevin"), samples=SAMPLES).settings()}
     return Study(settings, list(_parts(chosen, problems, prior)), conclude)
@@ -108,13 +110,24 @@ def _intervals(row: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, An
     return {"covered_images": len(tested), "inside": shares}
 
 
+def _beside_longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of Algorithm 1 with what they have more or less than `fast` with the most calls, on the same images."""
+    longest = {row["problem"]: row for row in rows if row["sampler"].startswith("fast")}
+    return [
+        row
+        if row["sampler"].startswith("fast") or row["problem"] not in longest
+        else {**row, "less": less(row, longest[row["problem"]])}
+        for row in rows
+    ]
+
+
 def stored_langevin(result: Path, prior: dict[str, str]) -> list[dict[str, Any]]:
     """Algorithm 1 on the images of Table 1, with the same prior; without intervals, as it has fewer samples."""
     if not result.is_file():
         return []
     results = read_json(result)["results"]
     mine = results["rows"] if results["prior"] == prior else []
-    bare = {"covered_images": 0, "inside": {}}
+    bare = {"covered_images": 0, "inside": {}, "stored_by": "table1"}
     return [{**row, **bare} for row in mine if row["sampler"] != "fast" and row["problem"] in TABLE_1]
 
 
@@ -123,7 +136,7 @@ def describe(results: dict[str, Any]) -> str:
     columns = ["problem", "sampler", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
     columns += ["of these with intervals", f"{PIXELS} inside (exact: {100 * widest_level(SAMPLES):.0f} %)"]
     columns += [f"{name} inside" for name in SUMMARIES]
-    return setting(results) + table(columns, [_cells(row) for row in rows])
+    return setting(results) + table(columns, [_cells(row) for row in rows]) + compared(rows)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -133,4 +146,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [*cells, str(row["covered_images"]), *("-" if value is None else with_error(value, 3) for value in shares)]
 
 
-CALLS_AND_COVERAGE = Experiment("Quality against calls, and coverage of the samples' intervals", prepare, describe)
+CALLS_AND_COVERAGE = Experiment(
+    "Quality against calls, and coverage of the samples' intervals", prepare, describe, TAKES
+)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from snips.experiments.base import Request
 from snips.images import central_part, example_image, load_image
 from snips.training.image_files import celeba64, split_files
 
+T = TypeVar("T")
 LARGE = 128  # the side of the images that stand in for LSUN
 PHOTOGRAPHS = ("coffee.png", "chelsea.png")  # in scikit-image's wheel
 
@@ -32,54 +34,73 @@ class TestImages:
     images: Tensor  # (N, 3, H, W)
     source: str
     publishable: bool  # whether pictures of them may be shown
+    names: tuple[str, ...]  # of their files, in this order
+
+    def facts(self) -> dict[str, Any]:
+        """What results say of them; their names by the group of rows that they belong to."""
+        return {"source": self.source, "publishable": self.publishable, "names": {"": list(self.names)}}
 
 
-def faces(request: Request, count: int) -> TestImages:
-    """CelebA's test images at 64 x 64; without data the bundled picture and its mirror image."""
+CELEBA_PARTS = {"validation": "1", "test": "2"}  # of the official split, by their numbers in the list
+
+
+def faces(request: Request, count: int, part: str = "test") -> TestImages:
+    """CelebA's images at 64 x 64; without data the bundled picture and its mirror image."""
     if not request.without_data:
-        source = "CelebA, the first images of the official test split"
-        return TestImages(celeba_test(_folder(request), count), source, publishable=False)
+        names = celeba_names(_folder(request), part)
+        source = f"CelebA, the first {count} of {len(names)} {part} images in its list"
+        return TestImages(celeba(_folder(request), count, part), source, False, tuple(names[:count]))
     example = example_image()
     pair = torch.cat([example, example.flip(-1)])
-    return TestImages(_first(pair, count), "the bundled picture and its mirror image", True)
+    mirrored = "the bundled picture" + (" and its mirror image" if count > 1 else "")
+    return TestImages(_first(pair, count), mirrored, True, ("example", "its mirror image")[:count])
 
 
 def scenes(request: Request, count: int) -> TestImages:
-    return _stand_in(request, count, scenes_test, "outdoor scenes, in place of LSUN towers")
+    return _stand_in(request, count, scene_files, "outdoor scenes, in place of LSUN towers")
 
 
 def bedrooms(request: Request, count: int) -> TestImages:
-    return _stand_in(request, count, bedrooms_test, "bedrooms, in place of LSUN bedrooms")
+    return _stand_in(request, count, bedroom_files, "bedrooms, in place of LSUN bedrooms")
 
 
-def _stand_in(request: Request, count: int, read: Callable[[Path, int], Tensor], source: str) -> TestImages:
+def _stand_in(request: Request, count: int, files: Callable[[Path, int], list[Path]], source: str) -> TestImages:
     """Images of 128 x 128; without data, photographs of scikit-image."""
-    if not request.without_data:
-        return TestImages(read(_folder(request), count), source, publishable=False)
-    return TestImages(_first(photographs(), count), "photographs of scikit-image", True)
+    if request.without_data:
+        return TestImages(_first(photographs(), count), "photographs of scikit-image", True, PHOTOGRAPHS[:count])
+    found = files(_folder(request), count)
+    images = torch.stack([square(to_tensor(_open(file))) for file in found])
+    return TestImages(images, source, False, tuple(file.name for file in found))
 
 
-def celeba_test(data: Path, count: int) -> Tensor:
-    """The first `count` images of CelebA's official test split, prepared as in the paper: (count, 3, 64, 64)."""
-    folder = data / "celeba"
-    listing = require(folder / "list_eval_partition.txt").read_text().splitlines()
-    names = [name for name, part in (line.split() for line in listing) if part == "2"]
-    files = [file for name in names if (file := folder / "img_align_celeba" / name).is_file()]
-    return torch.stack([to_tensor(celeba64(_open(file))) for file in enough(files, count, folder)])
+def celeba_names(data: Path, part: str) -> list[str]:
+    """The files of one part of CelebA, in the order of its list."""
+    listing = require(data / "celeba" / "list_eval_partition.txt")
+    rows = [line.split() for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if any(len(row) != 2 for row in rows):
+        raise ValueError(f"{listing} is damaged: every line must be the name of a file and a number")
+    return [name for name, number in rows if number == CELEBA_PARTS[part]]
 
 
-def scenes_test(data: Path, count: int) -> Tensor:
-    """Centres of outdoor scenes, (count, 3, 128, 128), all classes in turn."""
+def celeba(data: Path, count: int, part: str = "test") -> Tensor:
+    """The first `count` images of one part of CelebA, prepared as in the paper: (count, 3, 64, 64)."""
+    names, folder = celeba_names(data, part), data / "celeba" / "img_align_celeba"
+    files = [require(folder / name) for name in enough(names, count, f"{folder} ({part} images)")]
+    return torch.stack([to_tensor(celeba64(_open(file))) for file in files])
+
+
+def scene_files(data: Path, count: int) -> list[Path]:
+    """Outdoor scenes of 150 x 150, all classes in turn."""
     folder = require(data / "scenes" / "test")
     files = sorted(folder.rglob("*.jpg"))
     spread = [files[i * len(files) // count] for i in range(count)] if len(files) >= count else files
-    return _large(enough(spread, count, folder))
+    return enough(spread, count, folder)
 
 
-def bedrooms_test(data: Path, count: int) -> Tensor:
-    """The first held-out bedrooms, (count, 3, 128, 128)."""
+def bedroom_files(data: Path, count: int) -> list[Path]:
+    """The first held-out bedrooms."""
     folder = require(data / "bedrooms")
-    return _large(enough(split_files(folder)[1], count, folder))
+    return enough(split_files(folder)[1], count, folder)
 
 
 def bsds_test(data: Path) -> list[Tensor]:
@@ -111,10 +132,10 @@ def require(path: Path) -> Path:
     return path
 
 
-def enough(files: list[Path], count: int, folder: Path) -> list[Path]:
-    if len(files) < count:
-        raise ValueError(f"{folder} has {len(files)} test images, but {count} were asked for")
-    return files[:count]
+def enough(found: list[T], count: int, place: object) -> list[T]:
+    if len(found) < count:
+        raise ValueError(f"there are only {len(found)} images in {place}, not {count}: ask for fewer with --images")
+    return found[:count]
 
 
 def _open(file: Path) -> Image.Image:
@@ -122,13 +143,11 @@ def _open(file: Path) -> Image.Image:
         return image.convert("RGB")
 
 
-def _large(files: list[Path]) -> Tensor:
-    return torch.stack([square(to_tensor(_open(file))) for file in files])
-
-
 def _first(images: Tensor, count: int) -> Tensor:
     if len(images) < count:
-        raise ValueError(f"without --data there are {len(images)} images, but {count} were asked for")
+        raise ValueError(
+            f"without --data there are only {len(images)} images, not {count}: ask for fewer with --images"
+        )
     return images[:count]
 
 

@@ -1,78 +1,145 @@
 """The faithfulness section: do the samples of all experiments explain their measurements?
 
-It computes nothing itself, but pools what the other experiments in the same folder stored.
+It computes nothing itself, but pools what the other experiments in the same folder stored. Several of them draw the
+same samples, of which those of the most images are taken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from snips.experiments.base import Experiment, Measured, Outcome, Request, Study
-from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, table
+from snips.experiments.markdown import FAITHFULNESS_COLUMNS, percent, table
 from snips.experiments.published import SHARE_NORMAL, SHARE_UNCORRELATED
+from snips.experiments.sampled import mean_and_error
 from snips.files import read_json
 
-SAMPLING = ("table1", "red", "figures", "strip", "lsun")  # the experiments that draw posterior samples
+SAMPLING = ("table1", "calls", "red", "figures", "strip", "uncurated", "lsun")  # they draw posterior samples
+KEPT = ("group", "problem", "sigma_0", "images", "faithfulness")
 
 
 def prepare(request: Request) -> Study:
-    rows = stored_rows(request.out)
+    records = list(stored_records(request.out))
+    rows = without_copies([row for record in records for row in rows_of(record)])
     if not rows:
         raise ValueError(f"{request.out} holds no results with samples yet: run `snips experiment table1` first")
+    check_weights(rows)
+    truth = [found for record in records for found in record["results"].get("truth", []) if "samples" in found]
+    quick = any(" --quick" in record["command"] for record in records)
 
     def conclude(measured: list[Measured]) -> Outcome:
-        return Outcome({"rows": rows, "all": pool([row["faithfulness"] for row in rows])})
+        samplers = dict.fromkeys(row["sampler"] for row in rows)
+        pooled = {name: pool([row["faithfulness"] for row in rows if row["sampler"] == name]) for name in samplers}
+        chance = pool(truth) if truth else None
+        return Outcome({"rows": rows, "pooled": pooled, "truth": chance, "quick": quick})
 
     return Study({}, [], conclude)
 
 
-def stored_rows(folder: Path) -> list[dict[str, Any]]:
-    """What each experiment says about the residuals of each problem."""
-    rows = []
-    for file in sorted(folder.glob("*/result.json")):
-        record = read_json(file)
-        if record.get("experiment") not in SAMPLING:
+def stored_records(folder: Path) -> Iterator[dict[str, Any]]:
+    for name in SAMPLING:
+        file = folder / name / "result.json"
+        if file.is_file():
+            record = read_json(file)
+            if not isinstance(record, dict) or "rows" not in record.get("results", {}):
+                raise ValueError(f"{file} is not what `snips experiment {name}` writes: remove it, and run that again")
+            yield record
+
+
+def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What an experiment says about the residuals of each problem, and all that decides which samples they were."""
+    results, rows = record["results"], []
+    for row in results["rows"]:
+        if not row.get("faithfulness") or row.get("stored_by"):
             continue
-        for row in record["results"]["rows"]:
-            if row.get("faithfulness"):
-                kept = {
-                    name: row[name] for name in ("group", "problem", "sampler", "sigma_0", "images", "faithfulness")
-                }
-                rows.append({"experiment": record["experiment"], **kept})
+        rows.append(
+            {
+                "experiment": record["experiment"],
+                "prior": results["prior"],
+                "sampler": _with_calls(row["sampler"], record["settings"]),
+                "names": results["names"][row["group"]][: row["images"]],
+                **{name: row[name] for name in KEPT},
+            }
+        )
     return rows
+
+
+def _with_calls(sampler: str, settings: dict[str, Any]) -> str:
+    """The sampler and its number of calls, as `calls` names them."""
+    name, _, number = sampler.partition(" ")
+    if number:
+        return sampler
+    chosen = settings[name]
+    return f"{name} {chosen['nfe'] if 'nfe' in chosen else chosen['levels'] * chosen['tau']}"
+
+
+def without_copies(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Streams depend on seed, image and sample alone: of rows that differ in their images only, one may hold others."""
+    kept: list[dict[str, Any]] = []
+    for row in sorted(rows, key=lambda row: -row["faithfulness"]["samples"]):
+        if not any(_draws(row) == _draws(other) and set(row["names"]) <= set(other["names"]) for other in kept):
+            kept.append(row)
+    return [row for row in rows if any(row is one for one in kept)]
+
+
+def _draws(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["problem"], row["sigma_0"], row["sampler"], row["prior"]["sha256"]
+
+
+def check_weights(rows: list[dict[str, Any]]) -> None:
+    """Results of earlier weights are not those of the prior that bears the name today."""
+    found: dict[str, tuple[str, str]] = {}
+    for row in rows:
+        name, digest = row["prior"]["name"], row["prior"]["sha256"]
+        first, experiment = found.setdefault(name, (digest, row["experiment"]))
+        if first != digest:
+            raise ValueError(
+                f"`{experiment}` and `{row['experiment']}` were run with different weights of `{name}`: run the older "
+                "one again with --force"
+            )
 
 
 def pool(found: list[dict[str, Any]]) -> dict[str, Any]:
     samples = sum(f["samples"] for f in found)
+    normal, uncorrelated = zip(*(shares for f in found for shares in f["shares_of_each_image"]), strict=True)
     return {
         "samples": samples,
         "std_ratio": sum(f["std_ratio"] * f["samples"] for f in found) / samples,
         "std_ratio_range": [min(f["std_ratio_range"][0] for f in found), max(f["std_ratio_range"][1] for f in found)],
-        "normal": sum(f["normal"] for f in found),
-        "uncorrelated": sum(f["uncorrelated"] for f in found),
+        "normal": mean_and_error(list(normal)),
+        "uncorrelated": mean_and_error(list(uncorrelated)),
     }
 
 
 def describe(results: dict[str, Any]) -> str:
-    columns = ["experiment", "problem", "sampler", "σ₀", "samples", *FAITHFULNESS_COLUMNS]
-    rows = [
-        [
-            row["experiment"],
-            row["group"] + row["problem"],
-            row["sampler"],
-            f"{row['sigma_0']:g}",
-            str(row["faithfulness"]["samples"]),
-            *faithfulness_cells(row["faithfulness"]),
-        ]
-        for row in results["rows"]
-    ]
-    total = results["all"]
-    rows.append(["**all**", "", "", "", str(total["samples"]), *faithfulness_cells(total)])
+    columns = ["experiment", "sampler", "problem", "σ₀", "samples", *FAITHFULNESS_COLUMNS]
+    rows = []
+    for sampler, pooled in results["pooled"].items():
+        for row in results["rows"]:
+            if row["sampler"] == sampler:
+                name = row["group"] + row["problem"]
+                cells = [row["experiment"], sampler, name, f"{row['sigma_0']:g}"]
+                rows.append([*cells, *_cells(pool([row["faithfulness"]]))])
+        rows.append(["**all**", f"**{sampler}**", "", "", *_cells(pooled)])
+    if results["truth"]:
+        rows.append(["the true images", "", "those of table1", "", *_cells(results["truth"])])
     paper = ["1", f"{100 * SHARE_NORMAL:.0f} %", f"{100 * SHARE_UNCORRELATED:.0f} %"]
     rows.append(["the paper", "", "", "", "", *(f"about {value}" for value in paper[:2]), paper[2]])
-    low, high = total["std_ratio_range"]
-    return table(columns, rows) + f"\nResidual std / σ₀ of single samples: from {low:.3f} to {high:.3f}.\n"
+    note = (
+        "Samples that several experiments share are counted once. Errors are standard errors over images and problems. "
+        "The residuals of the true images are the noise itself, so they fail a test by chance alone.\n\n"
+    )
+    ranges = ((name, pooled["std_ratio_range"]) for name, pooled in results["pooled"].items())
+    extremes = "; ".join(f"`{name}` {low:.3f} to {high:.3f}" for name, (low, high) in ranges)
+    doubt = "**Some of these were quick runs, whose figures mean nothing.**\n\n" if results["quick"] else ""
+    return doubt + note + table(columns, rows) + f"\nResidual std / σ₀ of single samples: {extremes}.\n"
 
 
-FAITHFULNESS = Experiment("Faithfulness: residuals over all experiments in the folder", prepare, describe)
+def _cells(pooled: dict[str, Any]) -> list[str]:
+    shares = [percent(pooled[name]) for name in ("normal", "uncorrelated")]
+    return [str(pooled["samples"]), f"{pooled['std_ratio']:.3f}", *shares]
+
+
+FAITHFULNESS = Experiment("Faithfulness: residuals over all experiments in the folder", prepare, describe, takes=())

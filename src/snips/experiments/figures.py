@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from snips.experiments import datasets
-from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.base import WITH_CALLS, Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
 from snips.experiments.published import CELEBA_SAMPLES, LSUN_SAMPLES, SIGMA_CELEBA, SIGMA_LSUN
 from snips.experiments.sampled import Sampling, experiment_prior, grouped_rows, prior_identity, sampled_part, simulated
@@ -19,6 +19,7 @@ from snips.problems import InverseProblem
 from snips.report import comparison_columns, comparison_grid, picture_grid
 
 LSUN_PROBLEMS = ("sr2", "sr4", "cs4")
+ROWS = 16  # of a block of uncurated images
 STRIP_PROBLEMS = ("cs4", "cs8", "cs16")
 LSUN_SETS = {"scenes ": datasets.scenes, "bedrooms ": datasets.bedrooms}
 BUNDLED_SETS = {"photographs ": datasets.scenes}  # without data, all sets are the same
@@ -27,32 +28,43 @@ Draw = Callable[[dict[str, InverseProblem], dict[str, torch.Tensor]], dict[str, 
 
 def prepare_celeba(request: Request) -> Study:
     """A grid of 8 images for each problem."""
-    return _faces_study(request, CELEBA_PROBLEMS, 1 if request.bundled else request.choose(8, 2), _grids)
+    return _faces_study(request, CELEBA_PROBLEMS, request.count(8, 2), _grids)
 
 
 def prepare_strip(request: Request) -> Study:
     """One image at three rates of compressive sensing."""
-    return _faces_study(request, STRIP_PROBLEMS, 1, _strip)
+    return _faces_study(request, STRIP_PROBLEMS, request.count(1, 1), _strip)
 
 
-def _faces_study(request: Request, names: tuple[str, ...], count: int, draw: Draw) -> Study:
-    test = datasets.faces(request, request.images or count)
+def prepare_uncurated(request: Request) -> Study:
+    """Many images with one sample each."""
+    return _faces_study(request, ("sr2",), request.count(64, 2), _blocks, samples=1)
+
+
+def _faces_study(
+    request: Request, names: tuple[str, ...], count: int, draw: Draw, samples: int = CELEBA_SAMPLES
+) -> Study:
+    test = datasets.faces(request, count)
     problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in names}
-    return _study(request, "faces", problems, CELEBA_SAMPLES, test.source, test.publishable, draw)
+    return _study(request, "faces", problems, samples, test.facts(), draw)
 
 
 def prepare_lsun(request: Request) -> Study:
     """Images of 128 x 128 with the `natural` prior."""
-    count = request.images or (2 if request.bundled else request.choose(6, 1))
-    tests = {group: read(request, count) for group, read in (BUNDLED_SETS if request.bundled else LSUN_SETS).items()}
+    count = request.count(6, 1, bundled=2)
+    sets = BUNDLED_SETS if request.without_data else LSUN_SETS
+    tests = {group: read(request, count) for group, read in sets.items()}
     problems = {
         group + name: simulated(name, test.images, SIGMA_LSUN, request.seed)
         for group, test in tests.items()
         for name in LSUN_PROBLEMS
     }
-    source = "; ".join(dict.fromkeys(test.source for test in tests.values()))
-    publishable = all(test.publishable for test in tests.values())
-    return _study(request, "natural", problems, LSUN_SAMPLES, source, publishable, _grids)
+    facts = {
+        "source": "; ".join(test.source for test in tests.values()),
+        "publishable": all(test.publishable for test in tests.values()),
+        "names": {group: list(test.names) for group, test in tests.items()},
+    }
+    return _study(request, "natural", problems, LSUN_SAMPLES, facts, _grids)
 
 
 def _study(
@@ -60,8 +72,7 @@ def _study(
     usual_prior: str,
     problems: dict[str, InverseProblem],
     samples: int,
-    source: str,
-    publishable: bool,
+    facts: dict[str, Any],
     draw: Draw,
 ) -> Study:
     sampling = Sampling.of(request, "fast", samples)
@@ -71,14 +82,15 @@ def _study(
     count = len(any_truth)
     parts = [_part(name, problems[name][i], prior, sampling) for i in range(count) for name in problems]
     settings = {"prior": prior_identity(prior), **sampling.settings()}
-    facts = {"prior": settings["prior"], "source": source, "publishable": publishable}
 
     def conclude(measured: list[Measured]) -> Outcome:
         drawn: dict[str, list[torch.Tensor]] = {name: [] for name in problems}
         for m in measured:
             drawn[m.facts["group"] + m.facts["problem"]].append(m.tensors["samples"])
         pictures = draw(problems, {name: torch.cat(parts, dim=1) for name, parts in drawn.items()})
-        return Outcome({**facts, "rows": grouped_rows([m.facts for m in measured])}, pictures)
+        return Outcome(
+            {"prior": settings["prior"], **facts, "rows": grouped_rows([m.facts for m in measured])}, pictures
+        )
 
     return Study(settings, parts, conclude)
 
@@ -99,6 +111,19 @@ def _strip(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]
     return {"strip": picture_grid(columns)}
 
 
+def _blocks(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
+    """Original, low resolution and sample of each image, in blocks of ROWS images side by side."""
+    ((name, problem),) = problems.items()
+    columns = comparison_columns(problem, samples[name])[:3]
+    blocks = zip(*([(label, _rows(part)) for part in images.split(ROWS)] for label, images in columns), strict=True)
+    return {"uncurated": picture_grid([column for block in blocks for column in block])}
+
+
+def _rows(images: torch.Tensor) -> torch.Tensor:
+    """White below the last image of a block that is not full."""
+    return torch.cat([images, images.new_ones(ROWS - len(images), *images.shape[1:])])
+
+
 def describe(results: dict[str, Any]) -> str:
     columns = ["problem", "σ₀", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
     rows = [
@@ -115,6 +140,7 @@ def describe(results: dict[str, Any]) -> str:
     return setting(results) + table(columns, rows)
 
 
-CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe, takes_nfe=True)
-LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe, takes_nfe=True)
-STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe, takes_nfe=True)
+CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe, WITH_CALLS)
+LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe, WITH_CALLS)
+STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe, WITH_CALLS)
+UNCURATED = Experiment("64 images that nobody chose, super-resolution by 2", prepare_uncurated, describe, WITH_CALLS)

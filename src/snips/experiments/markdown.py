@@ -17,6 +17,26 @@ def with_error(value: dict[str, Any], digits: int = 2) -> str:
     return f"{value['mean']:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
 
 
+def compared(rows: Sequence[dict[str, Any]]) -> str:
+    """A table of what `sampled.less` found: samplers that had fewer images, beside one on the same images."""
+    found = [row for row in rows if row.get("less")]
+    if not found:
+        return ""
+    reference = found[0]["less"]["sampler"]
+    cells = [
+        [row["problem"], row["sampler"], str(row["less"]["images"])]
+        + [with_error(row["less"][name]) for name in ("psnr_sample", "psnr_mean")]
+        for row in found
+    ]
+    columns = ["problem", "sampler", "images", "samples, difference in dB", "mean, difference in dB"]
+    return f"\nLess the PSNR of `{reference}` on the same images:\n\n" + table(columns, cells)
+
+
+def percent(value: dict[str, Any]) -> str:
+    """A share and its standard error."""
+    return with_error({name: None if each is None else 100 * each for name, each in value.items()}, 1) + " %"
+
+
 def share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f} %"
 

@@ -1,19 +1,19 @@
 """The appendix on RED: PSNR and LPIPS of samples, their mean, and RED with the same denoiser, for deblurring.
 
 The paper gives RED's lambda without the units of the pixels, so it is read in both: [0, 1] and 0 .. 255. Beside them
-stands the best that `red_sweep` found for our denoiser, where its results lie in the same folder.
+stands the best that `red_sweep` found for our denoiser, where its results lie in the same folder. As RED restores the
+luminance only, the true luminance with the colours of y is shown as well: no setting of RED can have more.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from snips.experiments import datasets
-from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.base import WITH_CALLS, Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import setting, table, with_error
 from snips.experiments.published import RED
 from snips.experiments.red_sweep import METRICS, QUICK_ITERATIONS, RedSetting, compare, stored_best
@@ -27,6 +27,7 @@ from snips.experiments.sampled import (
     sample_facts,
     simulated,
 )
+from snips.images import luminance
 from snips.metrics import perceptual_weights
 from snips.priors import Prior
 from snips.problems import InverseProblem
@@ -35,35 +36,35 @@ from snips.samplers import red_luminance
 from snips.samplers.base import OnStep
 
 FULL_IMAGES, QUICK_IMAGES = 8, 1
+BEST, CEILING = "RED (best)", "true luminance"
 
 
-def red_settings(folder: Path, sigma_0: float, iterations: int, prior: dict[str, str]) -> dict[str, RedSetting]:
+def red_settings(request: Request, sigma_0: float, prior: dict[str, str]) -> dict[str, RedSetting]:
     """The variants that are shown, by name."""
     weight = RED[sigma_0].weight
-    best = stored_best(folder / "red_sweep" / "result.json", sigma_0, iterations, prior)
-    chosen = {"RED": RedSetting(weight), "RED (0 .. 255)": RedSetting(255**2 * weight)}
-    return chosen if best is None else {**chosen, "RED (best)": best}
+    iterations = request.choose(RED[sigma_0].iterations, QUICK_ITERATIONS)
+    best = stored_best(request.out / "red_sweep" / "result.json", sigma_0, prior)
+    chosen = {"RED": RedSetting(weight, iterations), "RED (0 .. 255)": RedSetting(255**2 * weight, iterations)}
+    return chosen if best is None else {**chosen, BEST: best}
 
 
 def prepare(request: Request) -> Study:
     with_lpips = perceptual_weights.available()
     if not (with_lpips or request.quick):
         raise ValueError(f"this experiment needs the weights of LPIPS: {perceptual_weights.HOW_TO_GET}")
-    test = datasets.faces(request, request.images or request.choose(FULL_IMAGES, QUICK_IMAGES))
+    test = datasets.faces(request, request.count(FULL_IMAGES, QUICK_IMAGES))
     prior = experiment_prior(request, "faces", test.images)
     identity, sampling = prior_identity(prior), Sampling.of(request, "fast")
-    iterations = {sigma_0: request.choose(row.iterations, QUICK_ITERATIONS) for sigma_0, row in RED.items()}
-    chosen = {sigma_0: red_settings(request.out, sigma_0, n, identity) for sigma_0, n in iterations.items()}
+    chosen = {sigma_0: red_settings(request, sigma_0, identity) for sigma_0 in RED}
     problems = {sigma_0: simulated("deblur_uniform", test.images, sigma_0, request.seed) for sigma_0 in RED}
     parts = [
-        _part(problem[i], prior, sampling, chosen[sigma_0], iterations[sigma_0])
+        _part(problem[i], prior, sampling, chosen[sigma_0])
         for sigma_0, problem in problems.items()
         for i in range(len(problem))
     ]
     variants = {str(sigma_0): {name: vars(s) for name, s in each.items()} for sigma_0, each in chosen.items()}
-    facts = {"prior": identity, "source": test.source, "publishable": test.publishable, "red": variants}
+    facts = {"prior": identity, **test.facts(), "red": variants}
     settings = {"prior": identity, "lpips": with_lpips, "red": variants, **sampling.settings()}
-    settings["iterations"] = list(iterations.values())
 
     def conclude(measured: list[Measured]) -> Outcome:
         rows = [_row(sigma_0, [m.facts for m in measured if m.facts["sigma_0"] == sigma_0]) for sigma_0 in RED]
@@ -72,9 +73,7 @@ def prepare(request: Request) -> Study:
     return Study(settings, parts, conclude)
 
 
-def _part(
-    problem: InverseProblem, prior: Prior, sampling: Sampling, variants: dict[str, RedSetting], iterations: int
-) -> Part:
+def _part(problem: InverseProblem, prior: Prior, sampling: Sampling, variants: dict[str, RedSetting]) -> Part:
     assert problem.truth is not None, "experiments know the truth"
     truth, sigma_0 = problem.truth, problem.sigma_0
 
@@ -83,7 +82,8 @@ def _part(
         samples = result.samples.clamp(0, 1)
         images = {"SNIPS": samples[:, 0], "SNIPS mean": samples.mean(0)}
         for name, variant in variants.items():
-            images[name] = red_luminance(problem, prior, iterations=iterations, **vars(variant))
+            images[name] = red_luminance(problem, prior, **vars(variant))
+        images[CEILING] = (problem.y + luminance(truth) - luminance(problem.y)).clamp(0, 1)
         scores = {name: compare(image, truth) for name, image in images.items()}
         tensors = {name: image[:1].clone() for name, image in images.items()}
         return Measured({**sample_facts(result), "scores": scores}, tensors)
@@ -120,19 +120,30 @@ def describe(results: dict[str, Any]) -> str:
         paper = {"psnr": published.psnr, "lpips": published.lpips}
         for metric in METRICS:
             values = {name: scores[metric] for name, scores in row["methods"].items()}
-            cells = [
-                "-" if value is None else with_error(value, 2 if metric == "psnr" else 3) for value in values.values()
-            ]
+            digits = 2 if metric.startswith("psnr") else 3
+            cells = ["-" if value is None else with_error(value, digits) for value in values.values()]
             beside = " / ".join(f"{value:g}" for value in paper[metric]) if metric in paper else "-"
-            rows.append([f"{row['sigma_0']:g}", metric.upper(), *cells, beside])
+            rows.append([f"{row['sigma_0']:g}", METRICS[metric], *cells, beside])
     columns = ["σ₀", "", *results["rows"][0]["methods"], "paper: SNIPS / mean / RED"]
-    note = f"Uniform 5 x 5 blur, {results['rows'][0]['images']} images. λ for pixels in [0, 1]: " + "; ".join(
-        f"σ₀ = {sigma_0}: " + ", ".join(f"{name} {s['weight']:.4g}" for name, s in variants.items())
+    return setting(results) + _note(results) + table(columns, rows)
+
+
+def _note(results: dict[str, Any]) -> str:
+    chosen = "; ".join(
+        f"σ₀ = {sigma_0}: "
+        + ", ".join(
+            f"{name} λ = {s['weight']:.4g}, N = {s['iterations']}, σ = {s['denoiser_sigma']:.4f}"
+            for name, s in variants.items()
+        )
         for sigma_0, variants in results["red"].items()
     )
-    return setting(results) + note + ".\n\n" + table(columns, rows)
+    swept = all(BEST in variants for variants in results["red"].values())
+    best = f"*{BEST}* was chosen on validation images by `red_sweep`. " if swept else "`red_sweep` was not run. "
+    return (
+        f"Uniform 5 x 5 blur, {results['rows'][0]['images']} images. RED works on the luminance and leaves the colours "
+        f"of y as they are, noise and blur with them; *{CEILING}* is the most that it could reach. λ and the "
+        f"denoiser's σ are for pixels in [0, 1]: {chosen}. {best}\n\n"
+    )
 
 
-RED_COMPARISON = Experiment(
-    "Deblurring by RED with the same denoiser: PSNR and LPIPS", prepare, describe, takes_nfe=True
-)
+RED_COMPARISON = Experiment("Deblurring by RED with the same denoiser: PSNR and LPIPS", prepare, describe, WITH_CALLS)

@@ -1,4 +1,7 @@
-"""RED's parameters for our denoiser: PSNR over its weight and over the noise level that its denoiser removes."""
+"""RED's parameters for our denoiser: PSNR over its weight, the noise level that its denoiser removes, and iterations.
+
+They are chosen on validation images, so that the test images of `red` had no say in them.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,20 @@ from snips.experiments.markdown import setting, table
 from snips.experiments.published import RED
 from snips.experiments.sampled import experiment_prior, image_key, prior_identity, simulated
 from snips.files import read_json
+from snips.images import luminance
 from snips.metrics import lpips, perceptual_weights, psnr, ssim
 from snips.priors import Prior
 from snips.problems import InverseProblem
-from snips.samplers import red_luminance
 from snips.samplers.base import OnStep
-from snips.samplers.red import DENOISER_SIGMA
+from snips.samplers.red import DENOISER_SIGMA, red_luminance_steps
 
 FULL_IMAGES, QUICK_IMAGES = 4, 1
 QUICK_ITERATIONS, QUICK_VALUES = 5, 2
-METRICS = ("psnr", "lpips", "ssim")
+METRICS = {"psnr": "PSNR dB", "psnr_luminance": "PSNR of the luminance dB", "lpips": "LPIPS", "ssim": "SSIM"}
+CHOSEN_BY = "psnr_luminance"  # all that RED changes
 WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # lambda sigma_0^2: the prior's weight over the measurement's
 SIGMAS = (DENOISER_SIGMA, 0.006, 0.025, 0.05)
+ITERATIONS = (25, 50, 100, 200, 400)
 
 
 @dataclass(frozen=True)
@@ -33,77 +38,94 @@ class RedSetting:
     """The arguments of RED for one noise level."""
 
     weight: float  # for pixels in [0, 1]
+    iterations: int
     denoiser_sigma: float = DENOISER_SIGMA
 
 
 def prepare(request: Request) -> Study:
-    test = datasets.faces(request, request.images or request.choose(FULL_IMAGES, QUICK_IMAGES))
-    prior = experiment_prior(request, "faces", test.images)
-    values = request.choose(len(WEIGHTS), QUICK_VALUES)
-    iterations = {sigma_0: request.choose(row.iterations, QUICK_ITERATIONS) for sigma_0, row in RED.items()}
-    settings = {"prior": prior_identity(prior), "seed": request.seed, "iterations": list(iterations.values())}
-    settings |= {"images": len(test.images), "lpips": perceptual_weights.available()}
-    problems = {sigma_0: simulated("deblur_uniform", test.images, sigma_0, request.seed) for sigma_0 in RED}
+    validation = datasets.faces(request, request.count(FULL_IMAGES, QUICK_IMAGES), part="validation")
+    prior = experiment_prior(request, "faces", validation.images)
+    values, iterations = (
+        request.choose(len(WEIGHTS), QUICK_VALUES),
+        (QUICK_ITERATIONS,) if request.quick else ITERATIONS,
+    )
+    settings = {"prior": prior_identity(prior), "seed": request.seed, "iterations": list(iterations)}
+    settings |= {"images": len(validation.images), "lpips": perceptual_weights.available()}
+    problems = {sigma_0: simulated("deblur_uniform", validation.images, sigma_0, request.seed) for sigma_0 in RED}
     parts = [
-        _part(problem, prior, RedSetting(weight / sigma_0**2, sigma), iterations[sigma_0])
+        _part(problem, prior, weight / sigma_0**2, sigma, iterations)
         for sigma_0, problem in problems.items()
         for weight in (RED[sigma_0].weight * sigma_0**2, *WEIGHTS[:values])
         for sigma in SIGMAS[:values]
     ]
 
     def conclude(measured: list[Measured]) -> Outcome:
-        rows = [m.facts for m in measured]
-        best = [max((row for row in rows if row["sigma_0"] == s), key=lambda row: row["psnr"]) for s in RED]
-        return Outcome({"prior": settings["prior"], "source": test.source, "sweep": rows, "best": best})
+        rows = [row for m in measured for row in m.facts["rows"]]
+        best = [_best([row for row in rows if row["sigma_0"] == sigma_0]) for sigma_0 in RED]
+        return Outcome({"prior": settings["prior"], **validation.facts(), "sweep": rows, "best": best})
 
     return Study(settings, parts, conclude)
 
 
-def _part(problem: InverseProblem, prior: Prior, chosen: RedSetting, iterations: int) -> Part:
+def _part(problem: InverseProblem, prior: Prior, weight: float, sigma: float, iterations: tuple[int, ...]) -> Part:
+    """One descent, looked at after several numbers of iterations."""
     assert problem.truth is not None, "experiments know the truth"
     truth = problem.truth
 
     def compute(on_step: OnStep) -> Measured:
-        x = red_luminance(problem, prior, iterations=iterations, **vars(chosen))
-        facts = {"sigma_0": problem.sigma_0, "iterations": iterations, **vars(chosen)}
-        return Measured({**facts, **compare(x, truth)})
+        rows, steps = [], red_luminance_steps(problem, prior, weight=weight, denoiser_sigma=sigma)
+        for n, x in zip(range(1, max(iterations) + 1), steps, strict=False):
+            if n in iterations:
+                chosen = RedSetting(weight, n, sigma)
+                rows.append({"sigma_0": problem.sigma_0, **vars(chosen), **compare(x, truth)})
+        return Measured({"rows": rows})
 
-    key = f"{problem.sigma_0:g}-{chosen.weight:.6g}-{chosen.denoiser_sigma:.4f}-{image_key(0, truth)}"
-    label = f"sigma_0 = {problem.sigma_0:g}, lambda = {chosen.weight:.4g}, denoiser at {chosen.denoiser_sigma:.3g}"
-    return Part(key, label, compute)
+    key = f"{problem.sigma_0:g}-{weight:.6g}-{sigma:.4f}-{image_key(0, truth)}"
+    return Part(key, f"sigma_0 = {problem.sigma_0:g}, lambda = {weight:.4g}, denoiser at {sigma:.3g}", compute)
 
 
 def compare(images: Tensor, truth: Tensor) -> dict[str, float | None]:
     """Means over images (N, C, H, W) beside their truth (N or 1, C, H, W); LPIPS is None without its weights."""
     truth = truth.expand_as(images)
-    distance = lpips(images, truth).mean().item() if perceptual_weights.available() else None
-    return {"psnr": psnr(images, truth).mean().item(), "lpips": distance, "ssim": ssim(images, truth).mean().item()}
+    return {
+        "psnr": psnr(images, truth).mean().item(),
+        "psnr_luminance": psnr(luminance(images), luminance(truth)).mean().item(),
+        "lpips": lpips(images, truth).mean().item() if perceptual_weights.available() else None,
+        "ssim": ssim(images, truth).mean().item(),
+    }
 
 
-def stored_best(result: Path, sigma_0: float, iterations: int, prior: dict[str, str]) -> RedSetting | None:
-    """What an earlier sweep with the same prior and number of iterations found best, or None."""
+def _best(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return max(rows, key=lambda row: row[CHOSEN_BY])
+
+
+def stored_best(result: Path, sigma_0: float, prior: dict[str, str]) -> RedSetting | None:
+    """What an earlier sweep with the same prior found best, or None."""
     if not result.is_file():
         return None
     results = read_json(result)["results"]
     if results["prior"] != prior:
         return None
-    for best in results["best"]:
-        if (best["sigma_0"], best["iterations"]) == (sigma_0, iterations):
-            return RedSetting(best["weight"], best["denoiser_sigma"])
-    return None
+    best = next(row for row in results["best"] if row["sigma_0"] == sigma_0)
+    return RedSetting(best["weight"], best["iterations"], best["denoiser_sigma"])
 
 
 def describe(results: dict[str, Any]) -> str:
-    columns = ["σ₀", "λ", "denoiser's σ", "PSNR dB", "LPIPS"]
-    best = "The best by PSNR:\n\n" + table(columns, [_cells(row) for row in results["best"]])
-    note = "\nAll (the first λ at each σ₀ is the paper's, for pixels in [0, 1]):\n\n"
-    return setting(results) + best + note + table(columns, [_cells(row) for row in results["sweep"]])
+    columns = ["σ₀", "λ", "denoiser's σ", "N", "PSNR dB", "PSNR of the luminance dB", "LPIPS"]
+    tried = sorted({row["iterations"] for row in results["sweep"]})
+    best = f"The best by PSNR of the luminance, with N of {', '.join(map(str, tried))}:\n\n"
+    note = "\nAll, each with its best N (the first λ at each σ₀ is the paper's, for pixels in [0, 1]):\n\n"
+    found: dict[tuple[float, ...], list[dict[str, Any]]] = {}
+    for row in results["sweep"]:
+        found.setdefault((row["sigma_0"], row["weight"], row["denoiser_sigma"]), []).append(row)
+    tables = [table(columns, [_cells(row) for row in rows]) for rows in (results["best"], map(_best, found.values()))]
+    return setting(results) + best + tables[0] + note + tables[1]
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     distance = "-" if row["lpips"] is None else f"{row['lpips']:.4f}"
-    sigma = f"{row['denoiser_sigma']:.4f}"
-    return [f"{row['sigma_0']:g}", f"{row['weight']:.4g}", sigma, f"{row['psnr']:.2f}", distance]
+    chosen = [f"{row['sigma_0']:g}", f"{row['weight']:.4g}", f"{row['denoiser_sigma']:.4f}", str(row["iterations"])]
+    return [*chosen, f"{row['psnr']:.2f}", f"{row['psnr_luminance']:.2f}", distance]
 
 
 RED_SWEEP = Experiment("RED's parameters for our denoiser", prepare, describe)

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
-from snips.files import check_settings, new_file, read_json, write_json
+from snips.files import check_settings, locked, new_file, read_json, write_json
 from snips.results.storage import plain, versions
 from snips.samplers.base import StepInfo
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 
+TENSORS = "has_tensors"  # in the JSON of a part: whether there must be a file of tensors beside it
 QUICK_NOTE = """**This was a quick run.** It shows that everything works. Its figures mean nothing: there are few
 images, few samples and far too few steps, with which `langevin` gives noise.
 
@@ -28,6 +30,13 @@ images, few samples and far too few steps, with which `langevin` gives noise.
 def run(name: str, experiment: Experiment, request: Request, progress: Progress, force: bool = False) -> dict[str, Any]:
     """Compute what is missing, then write result.json, result.md and pictures -> what result.json holds."""
     study = experiment.prepare(request)
+    with locked(request.out / name):
+        return _run(name, experiment, study, request, progress, force)
+
+
+def _run(
+    name: str, experiment: Experiment, study: Study, request: Request, progress: Progress, force: bool
+) -> dict[str, Any]:
     folder = StudyFolder(request.out / name)
     folder.open(plain(study.settings), force)
     measured = []
@@ -71,10 +80,8 @@ class StudyFolder:
 
     def open(self, settings: dict[str, Any], force: bool) -> None:
         """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file, not a folder: choose another with --out")
         kept = self.path / "settings.json"
-        if self.path.exists() and any(self.path.iterdir()) and not kept.is_file():
+        if any(self.path.iterdir()) and not kept.is_file():
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
         if kept.is_file() and force:
             for old in (*(self.path / "parts").glob("*"), self.path / "result.json", self.path / "result.md"):
@@ -85,18 +92,24 @@ class StudyFolder:
         write_json(kept, settings)
 
     def load(self, part: Part) -> Measured | None:
-        """What an earlier run found; the JSON is written last, so where it is, all is."""
+        """What an earlier run found; the JSON is written last, so where it is, all is, unless somebody removed it."""
         facts, tensors = self._files(part)
         if not facts.is_file():
             return None
-        return Measured(read_json(facts), load_file(tensors) if tensors.is_file() else {})
+        found = read_json(facts)
+        if found.pop(TENSORS, tensors.is_file()) and not tensors.is_file():
+            return None
+        try:
+            return Measured(found, load_file(tensors) if tensors.is_file() else {})
+        except SafetensorError as error:
+            raise ValueError(f"{tensors} is damaged ({error}): remove it, and the same command goes on") from error
 
     def store(self, part: Part, measured: Measured) -> None:
         facts, tensors = self._files(part)
         if measured.tensors:
             with new_file(tensors) as work:
                 save_file({name: value.contiguous() for name, value in measured.tensors.items()}, work)
-        write_json(facts, plain(measured.facts))
+        write_json(facts, {**plain(measured.facts), TENSORS: bool(measured.tensors)})
 
     def write(self, record: dict[str, Any], text: str, outcome: Outcome) -> None:
         for name, picture in outcome.pictures.items():

@@ -14,7 +14,7 @@ from torch import Tensor
 from snips.experiments.base import ACTUAL, Measured, Part, Request
 from snips.experiments.published import CELEBA_SAMPLES
 from snips.metrics.calibration import coverage, widest_level
-from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD
+from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, faithfulness
 from snips.priors import Prior
 from snips.priors.choice import prior_for
 from snips.priors.digest import weights_digest
@@ -160,7 +160,7 @@ def summary_row(facts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def pooled_faithfulness(facts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
     """Counts over all samples of some images; None where the residuals are too few to say."""
-    tested = [f for f in facts if f["p_value"] is not None]
+    tested = [f for f in facts if f["p_value"] is not None and f["rho"] is not None]
     if not tested:
         return None
     ratio, p, rho = ([value for f in tested for value in f[name]] for name in ("std_ratio", "p_value", "rho"))
@@ -170,7 +170,33 @@ def pooled_faithfulness(facts: Iterable[dict[str, Any]]) -> dict[str, Any] | Non
         "std_ratio_range": [min(ratio), max(ratio)],
         "normal": sum(value > P_THRESHOLD for value in p),
         "uncorrelated": sum(abs(value) < RHO_THRESHOLD for value in rho),
+        "shares_of_each_image": [_shares(f) for f in tested],
     }
+
+
+def _shares(facts: dict[str, Any]) -> list[float]:
+    """Of the samples of one image: how many have p > 0.05, how many |rho| < 0.1."""
+    normal = statistics.fmean(value > P_THRESHOLD for value in facts["p_value"])
+    return [normal, statistics.fmean(abs(value) < RHO_THRESHOLD for value in facts["rho"])]
+
+
+def of_the_truth(problem: InverseProblem) -> dict[str, Any] | None:
+    """The same of the true images, whose residuals are the noise itself: what chance alone gives."""
+    assert problem.truth is not None, "experiments know the truth"
+    found = faithfulness(problem, problem.truth[None])
+    if found.p_value is None or found.rho is None or found.std_ratio is None:
+        return None
+    rows = zip(found.std_ratio[0].tolist(), found.p_value[0].tolist(), found.rho[0].tolist(), strict=True)
+    return pooled_faithfulness({"std_ratio": [ratio], "p_value": [p], "rho": [rho]} for ratio, p, rho in rows)
+
+
+def less(row: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """PSNR of a row less that of another one, image by image: both have the first images, in the same order."""
+    pairs = list(zip(row["psnr_of_each_image"], other["psnr_of_each_image"], strict=False))
+    differences = ([mine[i] - theirs[i] for mine, theirs in pairs] for i in (0, 1))
+    names = ("psnr_sample", "psnr_mean")
+    found = {name: mean_and_error(values) for name, values in zip(names, differences, strict=True)}
+    return {"sampler": other["sampler"], "images": len(pairs), **found}
 
 
 def grouped_rows(facts: list[dict[str, Any]]) -> list[dict[str, Any]]:

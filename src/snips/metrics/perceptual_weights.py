@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -45,7 +46,10 @@ def load_weights(network: str) -> dict[str, Tensor]:
     """conv.I.weight, conv.I.bias and head.I, or a ValueError that says how to get them."""
     if not available(network):
         raise ValueError(f"LPIPS needs weights that are not part of snips: {HOW_TO_GET}")
-    return load_file(weights_file(network))
+    try:
+        return load_file(weights_file(network))
+    except SafetensorError as error:
+        raise ValueError(f"{weights_file(network)} is damaged ({error}): {HOW_TO_GET}") from error
 
 
 def fetch(archive: Path | None = None) -> list[Path]:

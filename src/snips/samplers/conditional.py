@@ -50,6 +50,8 @@ class Coordinates:
         self.y_bar = y_bar[[chain.image - problem.first_image for chain in chains]]
         self.s = self.operator.singular_values.cpu().to(torch.float64)  # not every device has float64
         self.sigma_0 = believable_noise(problem, float(self.s.max()))
+        spread = torch.where(self.s > 0, problem.sigma_0 / torch.where(self.s > 0, self.s, 1), 0)
+        self.spread = spread.to(self.operator.singular_values)  # sigma_0 / s: the noise of y_bar / s
 
     def at(self, sigma: float) -> Level:
         """The conditional law at noise level sigma."""

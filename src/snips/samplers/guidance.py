@@ -26,13 +26,15 @@ from snips.operators.base import LinearOperator
 from snips.operators.transforms import dct2, idct2
 from snips.priors.stationary import NATURAL_COLOURS
 from snips.samplers.conditional import Coordinates, Level
-from snips.solvers import conjugate_gradients
+from snips.solvers import Apply, conjugate_gradients, largest_ratio
 from snips.streams import Streams
 
 STEPS = 3  # of conjugate gradients; more change nothing
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
 POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
+SUREST = 0.05  # sigma_0 / s, at the least, in the search for what y leaves open: that is more than this anyway
+RATIO_STEPS = 24  # of that search
 COUNT = 4.0  # the model itself counts as much as this many coefficients of an octave
 
 
@@ -74,19 +76,25 @@ class Photographs:
         sums = values.new_zeros(*values.shape[:2], self.octave_count)
         return sums.index_add(2, self.octaves.flatten(), values.flatten(2))
 
-    def hidden_spread(self, operator: LinearOperator, s: Tensor, sigma_0: float, steps: int = 20) -> float:
-        """The largest standard deviation along directions that y tells little of, by power iteration.
+    def open_spread(self, told: Apply, weight: float) -> float:
+        """The largest standard deviation that y leaves open: that of (C^-1 + P)^-1, with P what y tells.
 
-        L = the largest eigenvalue of C^1/2 V diag(sigma_0^2 / (sigma_0^2 + s^2 L)) V^T C^1/2.
+        With x = C^1/2 u it is the root of the largest |x|^2 / (|u|^2 + x^T P x).
+
+        Args:
+            told: P x, the precision of y; where y is very sure, less will do, see `SUREST`.
+            weight: the mean of P's eigenvalues.
         """
-        root, largest = self.variances.sqrt(), float(self.variances.max())
-        x = torch.randn(1, *operator.image_shape, generator=torch.Generator().manual_seed(0)).to(root)
-        for _ in range(steps):
-            x = x / x.norm().clamp(min=1e-30)
-            weight = torch.where(s > 0, sigma_0**2 / (sigma_0**2 + s**2 * largest).clamp(min=1e-300), 1).to(root)
-            x = root * self.cosines(operator.V(weight * operator.Vt(self.image(root * x))))
-            largest = float(x.norm())
-        return largest**0.5
+        root = self.variances.sqrt()[None]
+        random = torch.randn(root.shape, generator=torch.Generator().manual_seed(0)).to(root)
+        ratio = largest_ratio(
+            lambda u: root**2 * u,
+            lambda u: u + root * self.cosines(told(self.image(root * u))),
+            lambda u: u / (1 + weight * root**2),
+            root * random,
+            steps=RATIO_STEPS,
+        )
+        return ratio**0.5
 
 
 def _turned(rotation: Tensor, x: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import believable_noise
-from snips.samplers.guidance import Photographs, spread_given_noisy
+from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
@@ -87,7 +87,7 @@ def matrix_free_steps(
         sigma = plan[i]
         denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
         if i + 1 == len(plan):
-            state.x = finish(law, sigma, denoised, state)
+            state.x = law.draw(state.x, denoised, sigma, state.streams)
         elif plan[i + 1] == sigma:
             state.x = correct(law, sigma, denoised, state)
         else:
@@ -114,6 +114,11 @@ class Law:
     def gram(self, x: Tensor) -> Tensor:
         """H^T H x."""
         return self.operator.adjoint(self.operator(x))
+
+    def average(self) -> float:
+        """Roughly the mean of H^T H's eigenvalues: |H x|^2 / |x|^2 for noise x."""
+        x = torch.randn(1, *self.operator.image_shape, generator=torch.Generator().manual_seed(0)).to(self.y)
+        return float(self.operator(x).square().sum() / x.square().sum())
 
     def spread(self, sigma: float, x: Tensor | None = None, denoised: Tensor | None = None) -> Tensor:
         """C^1/2 of each cosine, fitted to a noisy image and the denoised one where given; without the model, sigma."""
@@ -172,22 +177,10 @@ def planned_sigmas(problem: InverseProblem, *, nfe: int = 100, sigmas: Tensor | 
 
 
 def chosen_sigmas(law: Law, nfe: int) -> list[float]:
-    """The plan of the fast sampler, with the spread that y may leave open found by solves."""
-    shown = law.sigma_0 / law.largest if law.largest > 0 else math.inf
-    return noise_plan(hidden_spread(law), shown, nfe)
-
-
-def hidden_spread(law: Law, steps: int = 8) -> float:
-    """The largest standard deviation along directions that y tells little of, under the model, by power iteration."""
-    root = law.model.variances.sqrt()
-    largest = float(law.model.variances.max())
-    x = torch.randn(1, *law.operator.image_shape, generator=torch.Generator().manual_seed(0)).to(root)
-    for _ in range(steps):
-        gain = largest / max(law.sigma_0**2, largest * law.largest**2 / SHARPEST**2)
-        wanted = law.model.image(root * x / x.norm().clamp(min=1e-30))
-        x = root * law.model.cosines(solve(lambda u, gain=gain: u + gain * law.gram(u), wanted))
-        largest = float(x.norm())
-    return largest**0.5
+    """The plan of the fast sampler."""
+    precision = max(law.sigma_0, SUREST * law.largest) ** -2
+    spread = law.model.open_spread(lambda x: precision * law.gram(x), precision * law.average())
+    return noise_plan(spread, law.sigma_0 / law.largest if law.largest > 0 else math.inf, nfe)
 
 
 def solve(apply: Apply, b: Tensor) -> Tensor:
@@ -226,13 +219,6 @@ def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: S
         return moved
     state.memory = state.streams.normal(drawn)
     return moved + law.root(kept * following**2, kept * following**2 * t_next, state.memory)
-
-
-def finish(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
-    """D where nothing is hidden; otherwise D given y."""
-    if law.shown(sigma):
-        return denoised
-    return law.conditioned(denoised, law.y, sigma, law.spread(sigma, state.x, denoised))
 
 
 def _start(law: Law, sigma: float, streams: Streams, resume: Stored | None) -> State:

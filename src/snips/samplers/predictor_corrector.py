@@ -35,7 +35,7 @@ from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
-from snips.samplers.guidance import Guide, Photographs
+from snips.samplers.guidance import SUREST, Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
 
@@ -89,13 +89,13 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    state = _start(coordinates, at(plan[0]), Streams(seed, chains), resume)
+    state = _start(coordinates, at(plan[0]), Streams(seed, chains), plan[:1] == plan[1:2], resume)
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
         level, next_two = guide.level, plan[i + 1 : i + 3]
         denoised = denoise_in_turn(prior, state.x, level.sigma, i + 1)
         if not next_two:
-            x_bar = finish(level, guide.mean(state.x, denoised))
+            x_bar = finish(coordinates, guide, denoised, state)
         elif next_two[0] == level.sigma:
             x_bar = correct(coordinates, level, guide.mean(state.x, denoised), state)
         else:
@@ -116,8 +116,10 @@ def planned_sigmas(problem: InverseProblem, *, nfe: int = 100, sigmas: Tensor | 
 
 def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> list[float]:
     """The noise level of each call: from far above what y leaves open to well below its noise."""
-    s, sigma_0 = coordinates.s, coordinates.sigma_0
-    spread = model.hidden_spread(coordinates.operator, s, sigma_0)
+    H, s, sigma_0 = coordinates.operator, coordinates.s, coordinates.sigma_0
+    precision = torch.where(s > 0, (s / max(sigma_0, SUREST * s.max())) ** 2, 0).to(model.variances)
+    average = float(precision.expand(coordinates.y_bar.shape[1:]).mean())
+    spread = model.open_spread(lambda x: H.V(precision * H.Vt(x)), average)
     largest = float(s.max()) if s.numel() else 0.0
     return noise_plan(spread, sigma_0 / largest if largest > 0 else math.inf, nfe)
 
@@ -151,17 +153,21 @@ def predict(
     return move if state.memory is None else move.addcmul(a2.sqrt(), coordinates.white(state.memory))
 
 
-def finish(level: Level, denoised_bar: Tensor) -> Tensor:
-    """E[x | noisy x, y] = D where nothing is hidden; what still is, y_bar / s tells better than the last level."""
-    return torch.where(level.decided, level.pull, denoised_bar)
+def finish(coordinates: Coordinates, guide: Guide, denoised: Tensor, state: State) -> Tensor:
+    """The clean image: x^; but y_bar / s, with the noise that it has, where that is less than the last level's."""
+    drawn_bar = guide.draw(state.x, denoised, state.streams)
+    noise = coordinates.white(state.streams.normal(state.x))
+    return torch.where(guide.level.decided, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)
 
 
-def _start(coordinates: Coordinates, guide: Guide, streams: Streams, resume: Stored | None) -> State:
+def _start(coordinates: Coordinates, guide: Guide, streams: Streams, corrected: bool, resume: Stored | None) -> State:
     """The first level with a grey image for D, or where an earlier run stopped."""
     H, like, level = coordinates.operator, coordinates.y_bar.real, guide.level
     if resume is not None:
         return State.from_tensors(resume, streams, like=like)
     grey = like.new_full((len(like), *H.image_shape), 0.5)
-    noise = level.variance.sqrt() * coordinates.white(streams.normal(grey))
+    memory = streams.normal(grey) if corrected else None
+    drawn = streams.normal(grey)
+    noise = level.variance.sqrt() * coordinates.white(drawn if memory is None else (drawn + memory) / math.sqrt(2))
     x = H.V(level.mean(H.Vt(grey)) + noise)
-    return State(0, H.V(level.mean(guide.mean(x, grey, guide.model.variances)) + noise), streams)
+    return State(0, H.V(level.mean(guide.mean(x, grey, guide.model.variances)) + noise), streams, memory)

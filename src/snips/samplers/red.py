@@ -11,6 +11,8 @@ which is H^T (H x - y) / sigma_0^2 + weight (x - f(x)), with the step 2 / (1 / s
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import count, islice
 
 from torch import Tensor
 
@@ -40,20 +42,31 @@ def red(
         iterations: N, one call of the denoiser each.
         denoiser_sigma: the noise level that f removes.
     """
+    return _last(red_steps(problem, prior, weight=weight, denoiser_sigma=denoiser_sigma), iterations)
+
+
+def red_steps(
+    problem: InverseProblem, prior: Prior, *, weight: float, denoiser_sigma: float = DENOISER_SIGMA
+) -> Iterator[Tensor]:
+    """RED as a generator: the image after each iteration, for ever."""
     _check(problem, weight, denoiser_sigma)
-    check_count("iterations", iterations)
     H, y, precision = problem.operator, problem.y, problem.sigma_0**-2
     step = 2 / (precision + weight)
     x = y.clamp(0, 1)
-    for i in range(iterations):
-        denoised = denoise(prior, x, denoiser_sigma, i + 1)
+    for i in count(1):
+        denoised = denoise(prior, x, denoiser_sigma, i)
         gradient = precision * H.adjoint(H(x) - y) + weight * (x - denoised)
         x = (x - step * gradient).clamp(0, 1)
-    return x
+        yield x
 
 
-def red_luminance(problem: InverseProblem, prior: Prior, **options: float) -> Tensor:
-    """RED on the luminance of a colour problem, as in the paper -> (B, 3, H, W); the arguments are those of `red`.
+def red_luminance(problem: InverseProblem, prior: Prior, *, iterations: int = 100, **options: float) -> Tensor:
+    """RED on the luminance of a colour problem, as in the paper -> (B, 3, H, W); the arguments are those of `red`."""
+    return _last(red_luminance_steps(problem, prior, **options), iterations)
+
+
+def red_luminance_steps(problem: InverseProblem, prior: Prior, **options: float) -> Iterator[Tensor]:
+    """The same as a generator; the arguments are those of `red_steps`.
 
     The colours are those of y: YCbCr differs from RGB by a linear map in which a change of Y moves R, G and B alike.
     """
@@ -64,8 +77,13 @@ def red_luminance(problem: InverseProblem, prior: Prior, **options: float) -> Te
     if problem.operator.measurement_shape != (3, *operator.measurement_shape[1:]):
         raise ValueError(f"RED on the luminance needs an operator that treats all channels alike, unlike {recipe.name}")
     grey = InverseProblem(operator, luminance(problem.y), problem.sigma_0, first_image=problem.first_image)
-    restored = red(grey, GreyPrior(prior), **options)  # pyright: ignore[reportArgumentType]
-    return (problem.y + restored - grey.y).clamp(0, 1)
+    for restored in red_steps(grey, GreyPrior(prior), **options):  # pyright: ignore[reportArgumentType]
+        yield (problem.y + restored - grey.y).clamp(0, 1)
+
+
+def _last(steps: Iterator[Tensor], iterations: int) -> Tensor:
+    check_count("iterations", iterations)
+    return next(islice(steps, iterations - 1, None))
 
 
 class GreyPrior(Prior):

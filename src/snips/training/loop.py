@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from snips.files import remove_leftovers
+from snips.files import locked, remove_leftovers
 from snips.priors.base import Prior
 from snips.priors.precision import with_precision
 from snips.priors.unet import UNet, read_note
@@ -64,10 +65,8 @@ OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
 
 def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
     """Train until `settings.steps`, or for ever; returns the last state. `on_step` may show progress."""
-    Path(settings.out).mkdir(parents=True, exist_ok=True)
-    for name in (CHECKPOINT, WEIGHTS, EXAMPLES):
-        remove_leftovers(Path(settings.out) / name)
-    with processes(settings.device):
+    with processes(settings.device), ExitStack() as stack:
+        first_alone(lambda: _open(Path(settings.out), stack))
         images, held = first_alone(
             lambda: load_images(settings.folders, settings.prepare, settings.cache, settings.own, settings.crop)
         )
@@ -77,6 +76,14 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
         log({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})
         _run(state, settings, crops, held, log, on_step or (lambda state, loss: None))
     return state
+
+
+def _open(run: Path, stack: ExitStack) -> None:
+    """The run's folder, for these processes alone until the stack is closed."""
+    if rank() == 0:
+        stack.enter_context(locked(run))
+        for name in (CHECKPOINT, WEIGHTS, EXAMPLES):
+            remove_leftovers(run / name)
 
 
 def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSet, log: Log, on_step: OnStep) -> None:
