@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,7 +102,7 @@ def make_case(
         [posterior.sample(samples, seed=10_000 * seed + 100 * i + j).flatten(1) for j in range(EXACT_SETS)]
         for i, posterior in enumerate(posteriors)
     ]
-    noise = [float(np.mean([distance(sets[0], other, projections) for other in sets[1:]])) for sets in exact]
+    noise = [np.mean([distance(*pair, projections) for pair in combinations(sets, 2)]).item() for sets in exact]
     return Case(name, problem, posteriors, exact, noise)
 
 
@@ -111,8 +113,8 @@ def mode_error(samples: Tensor, posterior: GaussianMixture) -> float:
     return float((share - posterior.weights).abs().sum() / 2)
 
 
-def compare(case: Case, samples: Tensor, projections: Tensor) -> dict[str, float]:
-    """Means over the measurements, for samples (SAMPLES, measurements, C, H, W)."""
+def compare(case: Case, samples: Tensor, projections: Tensor) -> dict[str, Any]:
+    """Means over the measurements, for samples (SAMPLES, measurements, C, H, W), and `ratios`, that of each."""
     rows = []
     for i, (sets, noise, posterior) in enumerate(zip(case.exact, case.noise, case.posteriors, strict=True)):
         ours, exact = samples[:, i].flatten(1), torch.cat(sets)
@@ -125,7 +127,8 @@ def compare(case: Case, samples: Tensor, projections: Tensor) -> dict[str, float
                 "mode_error": mode_error(samples[:, i], posterior),
             }
         )
-    return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+    means: dict[str, Any] = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+    return {**means, "ratios": [float(row["ratio"]) for row in rows]}
 
 
 def exact_again(case: Case) -> Tensor:

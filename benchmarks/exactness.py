@@ -3,10 +3,10 @@
     python benchmarks/exactness.py                  distance to exact posteriors of image patches, table and plot
     python benchmarks/exactness.py --langevin       the same for the paper's 2,500 calls (takes long)
     python benchmarks/exactness.py --stationary     standard deviations at 64x64
-    python benchmarks/exactness.py --calibration    coverage of 90 % intervals
-    python benchmarks/exactness.py --seed 1 ...     other patches, mixtures, measurements and draws
+    python benchmarks/exactness.py --calibration    ranks of the truth and coverage of 90 % intervals
 
-Priors and distances are those of exact_priors.py, 64x64 images those of stationary.py.
+Priors and distances are those of exact_priors.py, 64x64 images those of stationary.py. A seed stands for patches, a
+mixture, measurements and draws. The sampler's constants were chosen with seed 0, which is not used here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import json
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 
 import matplotlib
 import numpy as np
+from scipy import stats
 from torch import Tensor
 
 from exact_priors import FIVE, SAMPLES, SIZE, Case, compare, directions, exact_again, make_case, patch_mixture
@@ -33,25 +35,26 @@ from matplotlib import pyplot
 
 PICTURES = RESULTS.parents[1] / "docs" / "images"
 OTHERS = ("denoise", "inpaint")
-SIGMAS_0 = (0.1, 0.04)
+SIGMAS_0 = (0.1, 0.04, 0.01, 0.001)
 CALLS = (25, 50, 100, 200)
+SEEDS = (1, 2, 3)
 TARGETS = {25: 2.0, 50: 1.3, 100: 1.1}
 DETAILS = ("std_ratio", "mean_error", "mode_error")
+DISTANCES, OF_LANGEVIN, RANKS = "exactness", "exactness_langevin", "exactness_calibration"
 
 
 class Measured:
     """Rows of results, stored and printed one by one as they come; with `resume`, those stored earlier are kept."""
 
-    def __init__(self, name: str, seed: int, resume: bool) -> None:
-        self.name, self.projections = name, directions(SIZE**2, seed)
-        self.rows = stored_rows(name) if resume else []
+    def __init__(self, name: str, resume: bool) -> None:
+        self.name, self.rows = name, stored_rows(name) if resume else []
 
-    def add(self, case: Case, sampler: str, calls: int, run: Callable[[], Tensor]) -> None:
+    def add(self, case: Case, seed: int, sampler: str, calls: int, run: Callable[[], Tensor]) -> None:
         started = time.perf_counter()
-        row = {"sampler": sampler, "calls": calls, "problem": case.name, "sigma_0": case.problem.sigma_0}
+        row = {"seed": seed, "sampler": sampler, "calls": calls, "problem": case.name, "sigma_0": case.problem.sigma_0}
         if any(row.items() <= done.items() for done in self.rows):
             return
-        self.rows.append({**row, **compare(case, run(), self.projections)})
+        self.rows.append({**row, **compare(case, run(), directions(SIZE**2, seed))})
         print(*row.values(), f"{self.rows[-1]['ratio']:.2f} ({time.perf_counter() - started:.0f} s)", flush=True)
         store(self.name, self.rows)
 
@@ -61,48 +64,57 @@ def stored_rows(name: str) -> list[dict]:
     return json.loads(file.read_text())["results"] if file.is_file() else []
 
 
-def fast_distances(seed: int, resume: bool) -> None:
-    prior, measured = patch_mixture(seed), Measured(f"exactness_seed{seed}", seed, resume)
-    for sigma_0 in SIGMAS_0:
-        for name in (*FIVE, *OTHERS):
-            case = make_case(prior, name, sigma_0, seed, measured.projections)
-            measured.add(case, "exact", 0, lambda case=case: exact_again(case))
-            for nfe in CALLS:
-                options = {"nfe": nfe, "samples": SAMPLES, "seed": seed}
-                measured.add(case, "fast", nfe, lambda case=case, o=options: fast(case.problem, prior, **o))
+def fast_distances(resume: bool) -> None:
+    measured = Measured(DISTANCES, resume)
+    for seed in SEEDS:
+        prior = patch_mixture(seed)
+        for sigma_0 in SIGMAS_0:
+            for name in (*FIVE, *OTHERS):
+                case = make_case(prior, name, sigma_0, seed, directions(SIZE**2, seed))
+                measured.add(case, seed, "exact", 0, partial(exact_again, case))
+                for nfe in CALLS:
+                    drawn = partial(fast, case.problem, prior, nfe=nfe, samples=SAMPLES, seed=seed)
+                    measured.add(case, seed, "fast", nfe, drawn)
 
 
-def langevin_distances(seed: int, resume: bool) -> None:
-    prior, measured = patch_mixture(seed), Measured(f"exactness_langevin_seed{seed}", seed, resume)
+def langevin_distances(resume: bool) -> None:
+    seed, measured = SEEDS[0], Measured(OF_LANGEVIN, resume)
+    prior = patch_mixture(seed)
     for name in FIVE:
-        case = make_case(prior, name, 0.1, seed, measured.projections)
-        options = {"samples": SAMPLES, "seed": seed}
-        measured.add(case, "langevin", 2500, lambda case=case, o=options: langevin(case.problem, prior, **o))
+        case = make_case(prior, name, 0.1, seed, directions(SIZE**2, seed))
+        drawn = partial(langevin, case.problem, prior, samples=SAMPLES, seed=seed)
+        measured.add(case, seed, "langevin", 2500, drawn)
 
 
-def show_stored(seed: int) -> None:
-    """Table and plot of all that was measured with this seed."""
-    rows = stored_rows(f"exactness_seed{seed}") + stored_rows(f"exactness_langevin_seed{seed}")
+def show_stored() -> None:
+    """Table and plot of all that was measured."""
+    rows = stored_rows(DISTANCES) + stored_rows(OF_LANGEVIN)
     for sigma_0 in SIGMAS_0:
         show_distances([row for row in rows if row["sigma_0"] == sigma_0], sigma_0)
-    plot(rows, seed)
+    plot(rows)
 
 
 def show_distances(rows: list[dict], sigma_0: float) -> None:
     table = []
     for kind in dict.fromkeys((row["sampler"], row["calls"]) for row in rows):
-        mine = {row["problem"]: row for row in rows if (row["sampler"], row["calls"]) == kind}
-        if not mine.keys() >= set(FIVE):
+        mine = [row for row in rows if (row["sampler"], row["calls"]) == kind]
+        if not {row["problem"] for row in mine} >= set(FIVE):
             continue  # still being measured
-        mean = {key: float(np.mean([mine[p][key] for p in FIVE])) for key in ("ratio", *DETAILS)}
+        means = {key: average(mine, FIVE, key) for key in ("ratio", *DETAILS)}
         target = f" (<= {TARGETS[kind[1]]})" if sigma_0 == 0.1 and kind[1] in TARGETS else ""
-        problems = [f"{mine[p]['ratio']:.2f}" if p in mine else "" for p in (*FIVE, *OTHERS)]
-        table.append([*kind, f"{mean['ratio']:.2f}{target}", *problems, *(f"{mean[key]:.3f}" for key in DETAILS)])
+        problems = [f"{average(mine, (p,), 'ratio'):.2f}" for p in (*FIVE, *OTHERS)]
+        table.append([*kind, f"{means['ratio']:.2f}{target}", *problems, *(f"{means[key]:.3f}" for key in DETAILS)])
     columns = ["sampler", "calls", "five", *FIVE, *OTHERS, *DETAILS]
     print_table(f"distance / distance of exact sets, sigma_0 = {sigma_0}", columns, table)
 
 
-def plot(rows: list[dict], seed: int) -> None:
+def average(rows: list[dict], problems: tuple[str, ...], key: str) -> float:
+    """Over seeds and some problems; not a number where nothing was measured."""
+    found = [row[key] for row in rows if row["problem"] in problems]
+    return float(np.mean(found)) if found else math.nan
+
+
+def plot(rows: list[dict]) -> None:
     """Distance against calls, one curve for each sampler and noise level, averaged over the five problems."""
     figure, axes = pyplot.subplots(figsize=(8, 5))
     for sampler, sigma_0 in dict.fromkeys((row["sampler"], row["sigma_0"]) for row in rows if row["calls"]):
@@ -114,41 +126,71 @@ def plot(rows: list[dict], seed: int) -> None:
         axes.loglog(calls, means, "o-", label=f"{sampler}, sigma_0 = {sigma_0}")
     axes.axhline(1, color="black", linewidth=0.8, label="exact samples")
     axes.set_xticks([*CALLS, 2500], labels=[f"{n:,}" for n in (*CALLS, 2500)])
-    axes.set_yticks([1, 1.5, 2, 3, 5], labels=["1", "1.5", "2", "3", "5"])
+    axes.set_yticks([1, 1.5, 2, 3, 5, 10], labels=["1", "1.5", "2", "3", "5", "10"])
     axes.minorticks_off()
     axes.set_xlabel("calls of the denoiser for each sample")
     axes.set_ylabel("distance to the exact posterior / distance of exact sets")
     axes.legend()
-    figure.savefig(PICTURES / f"exactness_seed{seed}.png", dpi=110, bbox_inches="tight")
+    figure.savefig(PICTURES / "exactness.png", dpi=110, bbox_inches="tight")
     pyplot.close(figure)
 
 
-def calibrate(seed: int, nfe: int, truths: int = 400, samples: int = 19) -> None:
-    """Truths from the prior, their measurements, and how often 90 % intervals of 19 samples hold them."""
-    prior, rows = patch_mixture(seed), []
+def calibrate(nfe: int, truths: int = 400, samples: int = 19) -> None:
+    """Truths from the prior, their measurements; ranks, and how often 90 % intervals of 19 samples hold them."""
+    prior, rows = patch_mixture(SEEDS[0]), []
     for name in (*FIVE, *OTHERS):
-        truth = prior.sample(truths, seed=2000 + seed)
-        problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, seed)
-        drawn = fast(problem, prior, nfe=nfe, samples=samples, seed=seed)
+        truth = prior.sample(truths, seed=2000 + SEEDS[0])
+        problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, SEEDS[0])
+        drawn = fast(problem, prior, nfe=nfe, samples=samples, seed=SEEDS[0])
         pixels = calibration.coverage(drawn, truth)
         per_image = pixels.inside.flatten(1).double().mean(1)
-        error = float(per_image.std() / math.sqrt(truths))
-        row: dict[str, object] = {"problem": name, "level": pixels.level, "pixels": f"{pixels.share:.3f} ± {error:.3f}"}
+        row = {"problem": name, "calls": nfe, "truths": truths, "samples": samples, "level": pixels.level}
+        row |= {"pixels": pixels.share, "pixels_error": float(per_image.std() / math.sqrt(truths)), "summaries": {}}
         for key, summary in calibration.SUMMARIES.items():
-            inside = calibration.coverage(summary(drawn), summary(truth)).share
             rank = calibration.ranks(summary(drawn), summary(truth))
-            row[key] = f"{inside:.3f} (p {calibration.uniformity(rank, samples):.2f})"
+            row["summaries"][key] = {
+                "inside": calibration.coverage(summary(drawn), summary(truth)).share,
+                "uniform_p": calibration.uniformity(rank, samples),
+                "ranks": calibration.rank_histogram(rank, samples).tolist(),
+            }
         rows.append(row)
-        print(*row.values(), flush=True)
-    error = math.sqrt(0.09 / truths)
-    title = f"coverage of 90 % intervals, {nfe} calls; {truths} truths: a summary's standard error is {error:.3f}"
-    print_table(title, list(rows[0]), [list(row.values()) for row in rows])
-    store(f"exactness_calibration_{nfe}_seed{seed}", rows)
+        store(RANKS, rows)
+    show_calibration(rows)
+    plot_ranks(rows)
+
+
+def show_calibration(rows: list[dict]) -> None:
+    error = math.sqrt(0.09 / rows[0]["truths"])
+    title = f"coverage of 90 % intervals, {rows[0]['calls']} calls; a summary's standard error is {error:.3f}"
+    table = [
+        [row["problem"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
+        + [f"{found['inside']:.3f} (p {found['uniform_p']:.3f})" for found in row["summaries"].values()]
+        for row in rows
+    ]
+    print_table(title, ["problem", "pixels", *calibration.SUMMARIES], table)
+
+
+def plot_ranks(rows: list[dict]) -> None:
+    """Rank histograms, a column for each problem; the band holds 99 % of the counts of uniform ranks."""
+    figure, grid = pyplot.subplots(
+        len(calibration.SUMMARIES), len(rows), figsize=(14, 5), sharex=True, sharey=True, squeeze=False
+    )
+    bins = rows[0]["samples"] + 1
+    low, high = stats.binom.ppf((0.005, 0.995), rows[0]["truths"], 1 / bins)
+    for column, row in zip(grid.T, rows, strict=True):
+        column[0].set_title(row["problem"], fontsize=9)
+        for axes, found in zip(column, row["summaries"].values(), strict=True):
+            axes.axhspan(low, high, color="0.85")
+            axes.bar(range(bins), found["ranks"], width=1.0)
+    for axes, name in zip(grid[:, 0], calibration.SUMMARIES, strict=True):
+        axes.set_ylabel(name)
+    figure.supxlabel("rank of the truth among 19 samples")
+    figure.savefig(PICTURES / "ranks.png", dpi=90, bbox_inches="tight")
+    pyplot.close(figure)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nfe", type=int, default=100, help="calls, for --stationary and --calibration")
     parser.add_argument("--langevin", action="store_true", help="the paper's 2,500 calls (takes long)")
     parser.add_argument("--resume", action="store_true", help="keep the distances that are stored already")
@@ -156,12 +198,12 @@ def main() -> None:
     parser.add_argument("--calibration", action="store_true")
     options = parser.parse_args()
     if options.stationary:
-        stationary(options.seed, options.nfe)
+        stationary(SEEDS[0], options.nfe)
     elif options.calibration:
-        calibrate(options.seed, options.nfe)
+        calibrate(options.nfe)
     else:
-        (langevin_distances if options.langevin else fast_distances)(options.seed, options.resume)
-        show_stored(options.seed)
+        (langevin_distances if options.langevin else fast_distances)(options.resume)
+        show_stored()
 
 
 if __name__ == "__main__":

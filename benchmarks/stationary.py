@@ -68,13 +68,13 @@ def solved_variance(posterior: SolvedPosterior, shape: tuple[int, int, int], ban
     return float((u * posterior.apply_covariance(u)).sum())
 
 
-def exact_variances(posterior: SolvedPosterior, shape: tuple[int, int, int], seed: int) -> list[float]:
-    """The posterior's variance in each band."""
-    drawn = band_powers(posterior.sample(EXACT_SAMPLES, seed=seed + 5) - posterior.mean).mean(0).tolist()
-    return [
-        solved_variance(posterior, shape, band) if band[1] <= EXACT_BELOW else variance
-        for band, variance in zip(BANDS, drawn, strict=True)
-    ]
+def exact_variances(posterior: SolvedPosterior, shape: tuple[int, int, int], seed: int) -> tuple[list[float], Tensor]:
+    """The posterior's variance in each band, and the squared relative error of those that draws had to tell."""
+    drawn = band_powers(posterior.sample(EXACT_SAMPLES, seed=seed + 5) - posterior.mean)
+    solved = torch.tensor([band[1] <= EXACT_BELOW for band in BANDS])
+    error = torch.where(solved, 0, drawn.var(0) / drawn.mean(0) ** 2 / EXACT_SAMPLES)
+    means = zip(BANDS, solved, drawn.mean(0).tolist(), strict=True)
+    return [solved_variance(posterior, shape, band) if s else mean for band, s, mean in means], error
 
 
 def compare(name: str, seed: int, nfe: int) -> dict[str, object]:
@@ -85,18 +85,24 @@ def compare(name: str, seed: int, nfe: int) -> dict[str, object]:
     posterior = SolvedPosterior(prior, problem)
     samples = fast(problem, prior, nfe=nfe, samples=SAMPLES, seed=seed, chunk=CHUNK)[:, 0]
     powers = band_powers(samples - samples.mean(0)) * SAMPLES / (SAMPLES - 1)
-    exact = exact_variances(posterior, shape, seed)
+    exact, drawn = exact_variances(posterior, shape, seed)
     ratios = (powers.mean(0) / torch.tensor(exact)).sqrt()
-    errors = powers.std(0) / powers.mean(0) / (2 * math.sqrt(SAMPLES))
+    errors = (powers.var(0) / powers.mean(0) ** 2 / SAMPLES + drawn).sqrt() / 2
     shift = (samples.mean(0) - posterior.mean).square().sum().sqrt() / math.sqrt(sum(exact))
-    return {"problem": name, "ratios": ratios.tolist(), "errors": errors.tolist(), "mean_error": float(shift)}
+    return {
+        "problem": name,
+        "calls": nfe,
+        "ratios": ratios.tolist(),
+        "errors": errors.tolist(),
+        "mean_error": float(shift),
+    }
 
 
 def stationary(seed: int, nfe: int) -> None:
     rows = []
     for name in OPERATORS:
         rows.append(compare(name, seed, nfe))
-        store(f"exactness_stationary_{nfe}_seed{seed}", rows)
+        store("exactness_stationary", rows)
         print(name, *(f"{ratio:.3f}" for ratio in rows[-1]["ratios"]), flush=True)
     labels = [f"{low} .. {high}" for low, high in BANDS]
     columns = ["problem", *labels, "worst", f"mean error (noise {SAMPLES**-0.5:.3f})"]

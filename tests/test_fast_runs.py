@@ -13,6 +13,7 @@ from snips.operators import Denoising
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
 from snips.samplers import fast, fast_steps
+from snips.samplers.base import is_finite
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
 from snips.streams import Chain
 
@@ -124,6 +125,20 @@ def test_a_resumed_run_is_bit_equal(stop, name, prior):
     problem = InverseProblem.simulate(dict(operators())[name], prior.sample(3, seed=8), 0.1, seed=0)
     six = [Chain(image, sample) for sample in range(2) for image in range(3)]
     check_resumed_run(lambda stored: fast_steps(problem, prior, six, resume=stored, **QUICK), stop, total=12)
+
+
+def test_a_state_of_another_run_is_refused(three_images, prior):
+    stored = []
+    fast(three_images, prior, samples=2, on_step=lambda info: stored.append(info.state.tensors()), **QUICK)
+    with pytest.raises(ValueError, match="of another run: go on with as many samples"):
+        fast(three_images, prior, samples=3, resume=stored[4], **QUICK)
+    with pytest.raises(ValueError, match="no steps left"):
+        fast(three_images, prior, samples=2, resume=stored[-1], **QUICK)
+
+
+def test_large_but_finite_values_are_no_fault_of_the_prior():
+    assert is_finite(torch.tensor([3e19, -3e19]))
+    assert not is_finite(torch.tensor([1.0, float("inf")]))
 
 
 def test_on_step_reports(three_images, prior):

@@ -1,4 +1,4 @@
-"""The guide of the fast sampler, against the Gaussian law that it stands for: matrices instead of conjugate gradients."""
+"""The guide of the fast sampler, against the Gaussian law that it stands for, by matrices."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from PIL import Image
 
 from restoration_cases import PRIOR, QUICK, SHAPE, small_restoration
 from snips import InverseProblem, Restoration, make_operator, restore
+from snips.priors import Prior
 from snips.report import degraded_view
-from snips.restoration import Interrupted
+from snips.restoration import Broken, Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +111,29 @@ def test_interrupted_sampling_hands_over_what_is_finished(result):
     torch.testing.assert_close(finished.samples, result.samples[:2])
     with pytest.raises(Interrupted) as caught:
         restore(result.problem, PRIOR, samples=3, seed=5, on_step=stop, **{**QUICK, "tau": 3})
+    assert caught.value.finished is None
+
+
+class GivesUp(Prior):
+    """A prior that returns NaN from some call on."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def denoise(self, x, sigma):
+        self.left -= 1
+        return PRIOR.denoise(x, sigma) * (1 if self.left >= 0 else float("nan"))
+
+
+def test_a_prior_that_fails_loses_nothing_that_is_finished(result):
+    options = {"samples": 3, "seed": 5, "chunk": 2, **QUICK}
+    with pytest.raises(Broken, match="NaN or Inf in step 2 at sigma") as caught:
+        restore(result.problem, GivesUp(2 * 10 + 1), **options)
+    assert caught.value.finished.settings["interrupted"] == "2 of 3"
+    torch.testing.assert_close(caught.value.finished.samples, result.samples[:2])
+    with pytest.raises(Broken) as caught:
+        restore(result.problem, GivesUp(1), **options)
     assert caught.value.finished is None
 
 

@@ -84,7 +84,7 @@ def test_a_state_is_not_continued_with_something_else(folder, monkeypatch):
     ("name", "value", "told"),
     [
         ("snips.schedules.DENSITY", 3.0, "plan"),
-        ("snips.samplers.guidance.POWER", 1e-3, "plan"),
+        ("snips.schedules.FIRST", 9.0, "plan"),
         ("snips.results.storage.__version__", "0.0.1", "versions"),
     ],
 )

@@ -33,6 +33,7 @@ def test_enough_calls_pass(problem, prior):
     assert not found["moved"]
     assert 0.9 < found["std_ratio"] < 1.1
     assert "no change beyond noise" in found["verdict"]
+    assert f"a std by {found['std_seen']:.2f} x" in found["verdict"]
 
 
 @pytest.mark.parametrize("nfe", [4, 5])
@@ -59,24 +60,27 @@ def groups(K: int, shift: float = 0.0, scale: float = 1.0, seed: int = 0) -> tup
 
 def test_equal_laws_are_rarely_reported():
     """1,000 pairs of equal laws: each test errs 10 times on average, and more than 23 times once in 10,000 runs."""
-    p_values = torch.tensor([compare(*groups(8, seed=seed))[1::2] for seed in range(1000)])
+    p_values = torch.tensor([compare(*groups(8, seed=seed))[1:4:2] for seed in range(1000)])
     assert (p_values <= LEVEL).sum(0).max() <= 23
     assert (p_values <= 0.5).double().mean() == pytest.approx(0.5, abs=0.06)
 
 
 def test_a_shift_and_a_wrong_spread_are_seen():
-    shift, mean_p, ratio, std_p = compare(*groups(40, shift=2.0))
+    shift, mean_p, ratio, std_p, mean_seen, std_seen = compare(*groups(40, shift=2.0))
     assert shift > 5
     assert mean_p <= LEVEL < std_p
     assert ratio == pytest.approx(1, abs=0.2)
-    _, mean_p, ratio, std_p = compare(*groups(40, scale=0.4))
+    assert shift > mean_seen
+    assert max(ratio, 1 / ratio) < std_seen
+    _, mean_p, ratio, std_p, mean_seen, std_seen = compare(*groups(40, scale=0.4))
+    assert 1 / ratio > std_seen
     assert std_p <= LEVEL < mean_p
     assert ratio == pytest.approx(0.4, abs=0.1)
 
 
 def test_samples_without_any_spread_pass():
     same = torch.ones(8, 1, 4)
-    assert compare(same, same)[1::2] == (1.0, 1.0)
+    assert compare(same, same)[1:4:2] == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,34 @@ def test_the_command_says_and_stores_it(image):
     assert stored["verdict"] in shown.output
     printed = restore_command(image, "--nfe", "10", "--json", "--force")
     assert json.loads(printed.stdout)["settings"]["verification"] == stored
+
+
+def test_a_second_run_that_fails_keeps_the_first(image, monkeypatch):
+    calls = []
+
+    def denoise(self, x, sigma):
+        calls.append(sigma)
+        return x * (0.5 if len(calls) <= 10 else float("nan"))
+
+    monkeypatch.setattr(StationaryGaussian, "denoise", denoise)
+    shown = restore_command(image, "--nfe", "10", "--prior", "gaussian")
+    assert shown.exit_code == 2
+    assert "error while verifying: the prior returned NaN" in shown.stderr
+    assert "verification" not in json.loads((image.parent / "out" / "result.json").read_text())["settings"]
+
+
+def test_a_prior_that_fails_keeps_finished_samples(image, monkeypatch):
+    calls = []
+
+    def denoise(self, x, sigma):
+        calls.append(sigma)
+        return x * (0.5 if len(calls) <= 15 else float("nan"))
+
+    monkeypatch.setattr(StationaryGaussian, "denoise", denoise)
+    shown = restore_command(image, "--nfe", "10", "--prior", "gaussian", "--chunk", "6", "-k", "8")
+    assert shown.exit_code == 2
+    assert "6 of 8 samples are kept" in shown.stderr
+    assert Restoration.load(image.parent / "out").samples.shape[0] == 6
 
 
 def test_the_command_refuses_too_few_samples_before_any_work(image):

@@ -83,21 +83,21 @@ OVERHEAD = "What a step costs beyond the call of the denoiser, for 8 chains of 3
 MEASUREMENTS = [
     Measurement(
         "Distance to exact posteriors",
-        BENCHMARKS / "exactness_seed0.json",
+        BENCHMARKS / "exactness.json",
         "python benchmarks/exactness.py",
         DISTANCES,
         exactness_tables,
     ),
     Measurement(
         "Standard deviations by frequency",
-        BENCHMARKS / "exactness_stationary_100_seed0.json",
+        BENCHMARKS / "exactness_stationary.json",
         "python benchmarks/exactness.py --stationary",
         "Samples over exact, 64 x 64 pixels, a Gaussian prior with the spectrum of photographs, 100 calls.",
         stationary,
     ),
     Measurement(
         "Calibration",
-        BENCHMARKS / "exactness_calibration_100_seed0.json",
+        BENCHMARKS / "exactness_calibration.json",
         "python benchmarks/exactness.py --calibration",
         "The share of truths inside 90 % intervals; in brackets whether ranks are uniform.",
         calibration,

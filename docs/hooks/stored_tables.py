@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from snips.experiments.markdown import table
@@ -26,17 +26,19 @@ def exactness(rows: Rows, sigma_0: float) -> str:
 
 
 def distances(sampler: str, calls: int, rows: Rows) -> list[str]:
-    found = {row["problem"]: row for row in rows if (row["sampler"], row["calls"]) == (sampler, calls)}
+    mine = [row for row in rows if (row["sampler"], row["calls"]) == (sampler, calls)]
+    found = {problem: [row for row in mine if row["problem"] == problem] for problem in (*FIVE, *OTHERS)}
     name = "exact samples" if sampler == "exact" else sampler
-    details = [over_five(found, key) for key in ("std_ratio", "mean_error", "mode_error")]
-    each = [f"{found[problem]['ratio']:.2f}" if problem in found else "" for problem in (*FIVE, *OTHERS)]
-    return [
-        name,
-        f"{calls:,}" if calls else "–",
-        f"**{over_five(found, 'ratio'):.2f}**",
-        *each,
-        *(f"{value:.3f}" for value in details),
-    ]
+    details = [mean(row[key] for p in FIVE for row in found[p]) for key in ("std_ratio", "mean_error", "mode_error")]
+    each = [f"{mean(row['ratio'] for row in of):.2f}" if of else "" for of in found.values()]
+    return [name, f"{calls:,}" if calls else "–", five(found), *each, *(f"{value:.3f}" for value in details)]
+
+
+def five(found: dict[str, Rows]) -> str:
+    """The mean over the paper's problems; its standard error is that between measurements, over all seeds."""
+    each = [[ratio for row in found[problem] for ratio in row["ratios"]] for problem in FIVE]
+    means = [mean(ratios) for ratios in zip(*each, strict=True)]
+    return f"**{mean(means):.2f}** ± {stdev(means) / len(means) ** 0.5:.2f}"
 
 
 def over_five(found: dict[str, dict[str, Any]], key: str) -> float:
@@ -44,8 +46,8 @@ def over_five(found: dict[str, dict[str, Any]], key: str) -> float:
 
 
 def exactness_tables(record: dict[str, Any]) -> str:
-    """Both noise levels, with the paper's sampler where it was run."""
-    langevin = BENCHMARKS / "exactness_langevin_seed0.json"
+    """All noise levels, with the paper's sampler where it was run."""
+    langevin = BENCHMARKS / "exactness_langevin.json"
     rows = record["results"] + (json.loads(langevin.read_text())["results"] if langevin.is_file() else [])
     levels = sorted({row["sigma_0"] for row in rows}, reverse=True)
     return "\n".join(f"sigma_0 = {sigma_0}:\n\n{exactness(rows, sigma_0)}" for sigma_0 in levels)
@@ -61,8 +63,12 @@ def stationary(record: dict[str, Any]) -> str:
 
 
 def calibration(record: dict[str, Any]) -> str:
-    columns = ["problem", "pixels", "brightness", "contrast", "roughness"]
-    return table(columns, [[row[column] for column in columns] for row in record["results"]])
+    rows = [
+        [row["problem"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
+        + [f"{found['inside']:.3f} (p {found['uniform_p']:.3f})" for found in row["summaries"].values()]
+        for row in record["results"]
+    ]
+    return table(["problem", "pixels", *record["results"][0]["summaries"]], rows)
 
 
 def peers_tables(record: dict[str, Any]) -> str:

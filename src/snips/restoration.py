@@ -30,7 +30,7 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, Stored, check_options
+from snips.samplers.base import OnStep, PriorFailed, Stored, check_options
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -138,6 +138,14 @@ class Interrupted(KeyboardInterrupt):
         self.finished = finished
 
 
+class Broken(ValueError):
+    """The prior failed in the middle of a run; `finished` holds the samples that were complete, or None."""
+
+    def __init__(self, reason: str, finished: Restoration | None) -> None:
+        super().__init__(reason)
+        self.finished = finished
+
+
 def restore(
     problem: InverseProblem | PhotoProblem | Image.Image | np.ndarray | Tensor,
     prior: Prior | str | None = None,
@@ -167,7 +175,7 @@ def restore(
         on_step: called after each step with a `StepInfo`; raise from it to cancel.
         checkpoint: where the state of the run is kept in a file; what an earlier run left there is continued.
 
-    Ctrl-C raises `Interrupted`, which holds the samples of all finished chunks.
+    Ctrl-C raises `Interrupted`, and a prior that returns NaN `Broken`; both hold the samples of all finished chunks.
     """
     if sampler not in SAMPLERS:
         raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
@@ -187,9 +195,10 @@ def restore(
                 task, denoiser, samples=samples, seed=seed, on_step=finished, resume=resume, **sampler_options
             )
         )
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, PriorFailed) as stop:
         kept = finished.samples()
-        raise Interrupted(None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")) from stop
+        complete = None if kept is None else result(kept, interrupted=f"{len(kept)} of {samples}")
+        raise (Broken(str(stop), complete) if isinstance(stop, PriorFailed) else Interrupted(complete)) from stop
 
 
 def _resumed(

@@ -19,7 +19,7 @@ from snips.cli.app import err
 from snips.files import read_json
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
-from snips.restoration import Interrupted, Restoration, sampler_for
+from snips.restoration import Broken, Interrupted, Restoration, sampler_for
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.running.devices import moved, restore_on
 from snips.running.tiling import Tiles
@@ -97,6 +97,11 @@ class RestoreRun:
             result = self.sample(quiet)
         except Interrupted as stop:
             return self.kept(stop), 130
+        except Broken as failure:
+            if failure.finished is None or self.checkpoint is not None:
+                raise
+            note(f"error: {failure}; {failure.finished.settings['interrupted']} samples are kept", quiet=False)
+            return self._with_origin(failure.finished), 2
         return self.verified(result, quiet) if verify else (result, 0)
 
     def completed(self, folder: Path, verify: bool, quiet: bool) -> tuple[Restoration, int]:
@@ -149,6 +154,9 @@ class RestoreRun:
         except Interrupted:
             note("stopped while verifying: the samples are kept, without a verdict", quiet=False)
             return result, 130
+        except ValueError as error:
+            note(f"error while verifying: {error}; the samples are kept, without a verdict", quiet=False)
+            return result, 2
 
     def _with_origin(self, result: Restoration) -> Restoration:
         """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""

@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from snips.experiments import datasets
-from snips.experiments.base import ALL_SAMPLERS, Experiment, Measured, Outcome, Part, Request, Study
-from snips.experiments.markdown import FAITHFULNESS_COLUMNS, compared, faithfulness_cells, setting, table, with_error
+from snips.experiments.base import ACTUAL, ALL_SAMPLERS, Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.markdown import (
+    FAITHFULNESS_COLUMNS,
+    compared,
+    faithfulness_cells,
+    percent,
+    setting,
+    table,
+    with_error,
+)
 from snips.experiments.published import CELEBA_SAMPLES, SIGMA_CELEBA, TABLE_1
 from snips.experiments.sampled import (
     Sampling,
@@ -39,7 +47,8 @@ SAMPLES, COVERED_IMAGES = 19, 24
 PIXELS = "pixels"
 CALLS, QUICK_CALLS = (25, 50, 100), (8,)
 TAKES = ("images", "prior", "precision", "sampler")
-FULL_IMAGES, LANGEVIN_IMAGES, QUICK_IMAGES = 64, 2, 1
+FULL_IMAGES, QUICK_IMAGES = 64, 1
+SLOW_IMAGES = {"langevin": 4, ACTUAL: 2}
 
 
 def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
@@ -48,7 +57,7 @@ def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
     fast, *slow = (replace(Sampling.of(request, sampler), samples=SAMPLES) for sampler in ALL_SAMPLERS)
     chosen = {f"fast {nfe}": (replace(fast, nfe=nfe), count) for nfe in (QUICK_CALLS if request.quick else CALLS)}
     for each in slow:
-        chosen[f"{each.sampler} {each.preset.levels * each.preset.tau}"] = (each, min(count, LANGEVIN_IMAGES))
+        chosen[f"{each.sampler} {each.preset.levels * each.preset.tau}"] = (each, min(count, SLOW_IMAGES[each.sampler]))
     return {name: value for name, value in chosen.items() if value[0].sampler in request.samplers}
 
 
@@ -142,8 +151,13 @@ def describe(results: dict[str, Any]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     cells = [row["problem"], row["sampler"], str(row["images"])]
     cells += [with_error(row["psnr_sample"]), with_error(row["psnr_mean"]), *faithfulness_cells(row["faithfulness"])]
-    shares = [row["inside"].get(name) for name in (PIXELS, *SUMMARIES)]
-    return [*cells, str(row["covered_images"]), *("-" if value is None else with_error(value, 3) for value in shares)]
+    count = row["covered_images"]
+    if not count:
+        return [*cells, *["-"] * (2 + len(SUMMARIES))]
+    each = [
+        f"{round(row['inside'][name]['mean'] * count)} of {count}" for name in SUMMARIES
+    ]  # an image has one of each
+    return [*cells, str(count), percent(row["inside"][PIXELS]), *each]
 
 
 CALLS_AND_COVERAGE = Experiment(

@@ -14,7 +14,7 @@ import torch
 from snips.names import unknown_name
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.restoration import Interrupted, Restoration, restore
+from snips.restoration import Broken, Interrupted, Restoration, restore
 
 AUTO, DEVICES = "auto", ("cpu", "cuda", "mps")
 
@@ -49,3 +49,5 @@ def restore_on(device: torch.device, problem: InverseProblem, prior: Prior, **op
         return returned(restore(moved(problem, device), prior.to(device), **options))
     except Interrupted as stop:
         raise Interrupted(None if stop.finished is None else returned(stop.finished)) from stop
+    except Broken as failure:
+        raise Broken(str(failure), None if failure.finished is None else returned(failure.finished)) from failure

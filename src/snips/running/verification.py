@@ -5,7 +5,8 @@ statistic of the two groups is compared with what it is for other splits of the 
 test, exact for any posterior and any correlation of pixels. The statistics are the distance of the two means and the
 ratio of the two total variances; both follow from the inner products of the samples, so their size does not matter.
 
-What this cannot see: an error that twice the calls share, such as a prior that is wrong.
+What this cannot see: an error that twice the calls share, such as a prior that is wrong; and changes smaller than
+what is told as `mean_seen` and `std_seen`, which more samples make smaller.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from snips.samplers import PRESETS
 from snips.samplers.base import OnStep
 from snips.streams import checked_seed
 
-FEWEST_SAMPLES = 6  # in each run; with fewer, no split of the samples is rare enough for LEVEL
+FEWEST_SAMPLES = 6  # in each run; with 5, only the most extreme of all splits is as rare as LEVEL
 LEVEL = 0.01  # of each of the two tests: runs that agree are reported as moved at most once in 50 times
 SPLITS = 2000
 PIXELS = 2**20  # in float64 at a time
@@ -46,6 +47,8 @@ class Verification:
     mean_p: float
     std_ratio: float  # total standard deviation of the first run over the second's
     std_p: float
+    mean_seen: float  # the smallest shift, and the smallest ratio above 1, that would be called moved
+    std_seen: float
 
     @property
     def moved(self) -> bool:
@@ -58,7 +61,8 @@ class Verification:
         )
         if self.moved:
             return f"verify: MOVED more than noise, use more calls: {found}"
-        return f"verify: no change beyond noise: {found}"
+        seen = f"seen would be a mean off by {self.mean_seen:.2f} x, or a std by {self.std_seen:.2f} x"
+        return f"verify: no change beyond noise: {found}; {seen}"
 
 
 def verify(result: Restoration, prior: Prior, *, on_step: OnStep | None = None) -> Restoration:
@@ -94,8 +98,11 @@ def verified(result: Restoration, again: Restoration) -> Restoration:
     return replace(result, settings={**result.settings, "verification": record})
 
 
-def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float]:
-    """Shift of the mean, its p-value, ratio of the standard deviations, its p-value; for samples (K, ...) each."""
+def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float, float, float]:
+    """Shift of the mean, its p-value, ratio of the standard deviations, its p-value, and what of both would be seen.
+
+    For samples (K, ...) each.
+    """
     K = len(first)
     both = torch.cat([first, second]).flatten(1)
     parts = (part.double() - part.double().mean(0) for part in both.split(PIXELS, 1))
@@ -104,11 +111,14 @@ def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float]:
     splits = torch.stack([own, *_random_splits(K)]).double()  # (1 + SPLITS, 2K), 1 for the first group
     shift, log_ratio = _statistics(splits, products)
     noise = (_variance(splits[:1], products) + _variance(1 - splits[:1], products)) / K
+    scale = max(float(noise), 1e-300)
     return (
-        math.sqrt(float(shift[0]) / max(float(noise), 1e-300)),
+        math.sqrt(float(shift[0]) / scale),
         _p_value(shift),
         math.exp(float(log_ratio[0]) / 2),
         _p_value(log_ratio.abs()),
+        math.sqrt(float(shift[1:].quantile(1 - LEVEL)) / scale),
+        math.exp(float(log_ratio[1:].abs().quantile(1 - LEVEL)) / 2),
     )
 
 

@@ -77,10 +77,22 @@ def run(
     parts = [chains[i : i + chunk] for i in range(0, len(chains), chunk)]
     stored = dict(resume or {})
     finished = [stored.pop("finished").to(problem.y)] if "finished" in stored else []
+    _check_stored(stored, sum(map(len, finished)), parts)
     for index in range(math.ceil(sum(map(len, finished)) / chunk), len(parts)):
         finished.append(_run_part(steps(parts[index], stored or None), index, len(parts), on_step))
         stored = {}
     return torch.cat(finished).reshape(samples, len(problem), *problem.operator.image_shape)
+
+
+def _check_stored(stored: Stored, finished: int, parts: list[list[Chain]]) -> None:
+    """Whether a state is one of this run: as many chains, and no chunk that is half finished."""
+    sizes = [len(part) for part in parts]
+    done = math.ceil(finished / sizes[0])
+    fits = finished == sum(sizes[:done]) and (not stored or done < len(sizes))
+    if not fits or (stored and len(stored["x"]) != sizes[done]):
+        raise ValueError(
+            "the stored state is of another run: go on with as many samples, images and chains at a time as it had"
+        )
 
 
 def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep | None) -> Tensor:
@@ -89,7 +101,8 @@ def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep
         if on_step is not None:
             done = index * info.total + info.step
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
-    assert info is not None, "a sampler makes at least one step"
+    if info is None:
+        raise ValueError("the stored state has no steps left: it is that of a finished run, or of one with more calls")
     return info.state.x
 
 
@@ -114,6 +127,10 @@ def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
     return denoise(prior, x, sigma, step)
 
 
+class PriorFailed(ValueError):
+    """A prior returned what is no image, in the middle of a run."""
+
+
 def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
     """One call of the prior, with what it returns checked."""
     with torch.no_grad():
@@ -124,11 +141,13 @@ def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
             f"for {x.dtype} {tuple(x.shape)} on {x.device}: it must keep shape, dtype and device"
         )
     if not is_finite(denoised):
-        raise ValueError(f"the prior returned NaN or Inf in step {step} at sigma = {sigma:.4g}: sampling stopped")
+        raise PriorFailed(f"the prior returned NaN or Inf in step {step} at sigma = {sigma:.4g}: sampling stopped")
     return denoised
 
 
 def is_finite(x: Tensor) -> bool:
     """Whether no entry is NaN or Inf: one pass without a temporary, for it is asked after every call."""
     flat = x.reshape(-1)
-    return math.isfinite(flat.dot(flat))
+    return math.isfinite(flat.dot(flat)) or bool(
+        flat.isfinite().all()
+    )  # squares may be too large where entries are not
