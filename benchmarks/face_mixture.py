@@ -26,7 +26,7 @@ from snips.samplers import fast
 from snips.training.image_files import load_images
 
 COMPONENTS, STEPS = 6, 10
-TRUTHS, SAMPLES, SIGMA_0 = 24, 8, 0.1
+TRUTHS, SAMPLES, SIGMA_0 = 64, 8, 0.1
 CALLS = (25, 50, 100)
 
 

@@ -16,6 +16,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from snips.priors import Prior
+from snips.priors.digest import weights_digest
+
 RESULTS = Path(__file__).parent / "results"
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # whose files and servers some benchmarks use, too
 
@@ -63,12 +66,13 @@ def command() -> str:
     return " ".join("FOLDER" if before in PLACES else word for before, word in words)
 
 
-def store(name: str, results: object) -> None:
-    """Keep results as JSON with the command and the machine that made them."""
+def store(name: str, results: object, prior: Prior | None = None) -> None:
+    """Keep results as JSON with the command and the machine that made them, and the weights of a prior."""
     RESULTS.mkdir(exist_ok=True)
     record = {
         "command": command(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}",
+        **({} if prior is None else {"weights": weights_digest(prior)}),
         "results": results,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")

@@ -91,7 +91,7 @@ def main() -> None:
     table = [[r["problem"], f"{r['sigma_seen']:.3f}", *(f"{r[key]:.2f}" for key in keys)] for r in rows]
     columns = ["problem", "sigma seen", "message passing dB", "mean of infinitely many dB", f"mean of {SAMPLES} dB"]
     print_table(f"{IMAGES} faces, sigma_0 = {SIGMA_0}", columns, table)
-    store("message_passing", rows)
+    store("message_passing", rows, prior)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def main() -> None:
     ]
     title = f"{IMAGES} truths, {SAMPLES} samples each, sigma_0 = {SIGMA_CELEBA}"
     print_table(title, ["problem", "truths", "variance / error", f"coverage (exact: {LEVEL})"], table)
-    store("own_truths", rows)
+    store("own_truths", rows, prior)
 
 
 if __name__ == "__main__":

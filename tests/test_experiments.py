@@ -215,32 +215,6 @@ def test_experiments_are_listed():
     assert json.loads(result.stdout) == {name: entry.summary for name, entry in EXPERIMENTS.items()}
 
 
-def test_the_docs_page_is_what_the_stored_results_give():
-    module = load_script(ROOT / "experiments" / "results_page.py")
-    assert module.PAGE.read_text(encoding="utf-8") == module.page(module.RESULTS)
-
-
-def test_the_docs_page_says_what_limits_table_1(tmp_path, monkeypatch):
-    module = load_script(ROOT / "experiments" / "results_page.py")
-    monkeypatch.setattr(module, "BENCHMARKS", tmp_path)
-    assert module.reasons() == ""
-    own = [{"truths": "the prior's own", "ratio": 1 + d, "coverage": 0.9 + d} for d in (-0.02, 0.0, 0.03)]
-    real = [{"truths": "CelebA", "ratio": 0.8, "coverage": 0.7}]
-    results = {
-        "face_mixture": [{"samples_difference": 0.02, "mean_difference": -0.14}],
-        "own_truths": own + real,
-        "message_passing": [{"problem": "cs4", "message_passing": 27.0, "mean_of_infinitely_many": 26.5}],
-    }
-    for name, rows in results.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps({"results": rows}))
-    told = " ".join(module.reasons().split())
-    assert "within 0.14 dB" in told
-    assert "0.98 to 1.03 times" in told
-    assert "hold 0.88 to 0.93 of the true pixels" in told
-    assert "CelebA the same sampler has 0.80 to 0.80 and 0.70 to 0.70" in told
-    assert "have 27.00 and 26.50 dB for cs4" in told
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "faithfulness"])
 def test_every_experiment_runs_quickly_without_data(name, tmp_path):

@@ -19,7 +19,7 @@ variance in large steps. Where corrections follow, k is so small that a z_0 fits
 the half noise that the first correction shares. A fresh one would shrink the variance.
 
 While coordinates are hidden (r > 1) the guide also moves D towards y. Once none is, x is independent of y given the
-noisy image: corrections converge to its exact posterior, and the last D is the sample.
+noisy image: corrections converge to its exact posterior, and the sample is an x^ of the last, smallest level.
 """
 
 from __future__ import annotations

@@ -1,0 +1,100 @@
+"""The page of results: written from what is stored, and judged by it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts import load_script
+from snips import load_prior
+from snips.files import write_json
+from snips.priors.digest import weights_digest
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_docs_page_is_what_the_stored_results_give():
+    module = load_script(ROOT / "experiments" / "results_page.py")
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(module.RESULTS)
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """The script of the page, with benchmarks that were run; what they found can be replaced."""
+    module = load_script(ROOT / "experiments" / "results_page.py")
+    monkeypatch.setattr(module, "BENCHMARKS", tmp_path)
+    own = [
+        {"problem": name, "truths": "the prior's own", "ratio": ratio, "ratio_error": 0.03, "coverage": ratio - 0.1}
+        for name, ratio in (("sr2", 0.98), ("sr4", 1.03))
+    ]
+    real = [{"problem": "sr2", "truths": "CelebA", "ratio": 0.8, "ratio_error": 0.1, "coverage": 0.7}]
+    row = {"samples_difference": 0.02, "samples_error": 0.05, "mean_difference": -0.14, "mean_error": 0.06}
+    results = {
+        "face_mixture": [
+            {"problem": "cs8", "sampler": "fast 100", **row},
+            {"problem": "cs8", "sampler": "exact"} | row,
+        ],
+        "own_truths": own + real,
+        "message_passing": [{"problem": "cs4", "message_passing": 27.0, "mean_of_infinitely_many": 26.5}],
+    }
+    for name, rows in results.items():
+        write_json(tmp_path / f"{name}.json", {"results": rows, "weights": "1"})
+    return module
+
+
+def table_1(below: float) -> dict:
+    difference = {"psnr_sample": {"mean": -below}, "psnr_mean": {"mean": -below + 0.1}}
+    return {"prior": {"sha256": "1"}, "rows": [{"sampler": "fast", "difference": difference}]}
+
+
+def told(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_docs_page_says_what_limits_table_1(page):
+    text = told(page.reasons(table_1(0.9)))
+    assert "within 0.14 dB" in text
+    assert "most for cs8: +0.02 ± 0.05 dB for samples, -0.14 ± 0.06 dB for their mean" in text
+    assert "is 0.98 to 1.03 times" in text
+    assert "from it: 0 of 2 problems" in text
+    assert "hold 0.88 to 0.93 of the true pixels" in text
+    assert "CelebA the same sampler has 0.80 to 0.80 and 0.70 to 0.70" in text
+    assert "have 27.00 and 26.50 dB for cs4" in text
+    assert "up to 0.90 dB below the paper's. By the first test at most 0.14 dB of that are the sampler's" in text
+    assert "other weights" not in text
+
+
+def test_the_verdict_on_the_sampler_is_computed(page, tmp_path):
+    assert "No figure of `fast` is below the paper's." in page.reasons(table_1(-0.2))
+    wide = [{"problem": "sr4", "truths": source, "ratio": 1.4, "ratio_error": 0.1, "coverage": 0.9}
+            for source in ("the prior's own", "CelebA")]  # fmt: skip
+    write_json(tmp_path / "own_truths.json", {"results": wide, "weights": "2"})
+    text = told(page.reasons(table_1(0.9)))
+    assert "from it: 1 of 1 problems" in text
+    assert "sr4 scatter too much or too little" in text
+    assert "Measured with other weights: own_truths." in text
+    (tmp_path / "message_passing.json").unlink()
+    assert "Not measured yet: `python benchmarks/message_passing.py`." in page.reasons(table_1(0.9))
+
+
+def test_stored_results_are_of_the_weights_that_are_bundled():
+    """After new weights: `snips experiment NAME --force`."""
+    module = load_script(ROOT / "experiments" / "results_page.py")
+    records = {file.parent.name: json.loads(file.read_text()) for file in module.RESULTS.glob("*/result.json")}
+    used = {name: record["results"]["prior"] for name, record in records.items() if "prior" in record["results"]}
+    assert {name: prior["sha256"] for name, prior in used.items()} == {
+        name: weights_digest(load_prior(prior["name"])) for name, prior in used.items()
+    }
+
+
+def test_no_picture_of_test_images_is_tracked():
+    """CelebA and the stand-ins for LSUN may not be shown; pictures in the docs are of bundled images."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    tracked = subprocess.run([git, "ls-files", "experiments"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [name for name in tracked.stdout.splitlines() if name.endswith((".png", ".jpg", ".safetensors"))] == []
