@@ -83,27 +83,28 @@ def _with_an_exact_prior(rows: list[dict[str, Any]]) -> str:
     furthest = max(abs(row[f"{key}_difference"]) for row in rows for key in ("samples", "mean"))
     calls = worst["sampler"].split()[1]
     losses = [f"{worst[f'{key}_difference']:+.2f} ± {worst[f'{key}_error']:.2f} dB" for key in ("samples", "mean")]
-    return f"""- **A prior that is known exactly**, a Gaussian mixture of grey faces of 32 x 32: from 25 calls on, the PSNR of
-  `fast` is within {furthest:.2f} dB of that of exact sampling for all five problems. With {calls} calls it loses most
-  for {worst["problem"]}: {losses[0]} for samples, {losses[1]} for their mean
+    return f"""- **A prior that is known exactly**, a Gaussian mixture of grey faces of 32 x 32: from 25 calls on, the
+  PSNR of `fast` is within {furthest:.2f} dB of that of exact sampling for all five problems. With {calls} calls
+  it loses most for {worst["problem"]}: {losses[0]} for samples, {losses[1]} for their mean
   ([figures](measurements.md#psnr-with-an-exact-prior-of-faces))."""
 
 
 def _with_its_own_truths(rows: list[dict[str, Any]]) -> str:
     own, real = ([row for row in rows if row["truths"] == source] for source in ("the prior's own", "CelebA"))
     ratios, held = ([_range(row[key] for row in mine) for mine in (own, real)] for key in ("ratio", "coverage"))
-    return f"""- **The network as the exact prior**: for truths drawn from it, the variance of samples is {ratios[0]} times
-  the squared error of their mean (1 is exact; further than {SURE:g} standard errors from it: {len(_unfair(rows))} of
-  {len(own)} problems), and 90 % intervals hold {held[0]} of the true pixels. For faces of CelebA the same sampler has
-  {ratios[1]} and {held[1]} ([figures](measurements.md#truths-of-the-prior-itself))."""
+    return f"""- **The network as the exact prior**: for truths drawn from it, the variance of samples is {ratios[0]}
+  times the squared error of their mean (1 is exact; further than {SURE:g} standard errors from it:
+  {len(_unfair(rows))} of {len(own)} problems), and 90 % intervals hold {held[0]} of the true pixels. For faces of
+  CelebA the same sampler has {ratios[1]} and {held[1]}
+  ([figures](measurements.md#truths-of-the-prior-itself))."""
 
 
 def _without_the_sampler(rows: list[dict[str, Any]]) -> str:
     beside = ", ".join(
         f"{row['message_passing']:.2f} and {row['mean_of_infinitely_many']:.2f} dB for {row['problem']}" for row in rows
     )
-    return f"""- **The network without the sampler**: message passing, which draws no samples, and the mean of infinitely
-  many samples have {beside} ([figures](measurements.md#prior-or-sampler)).
+    return f"""- **The network without the sampler**: message passing, which draws no samples, and the mean of
+  infinitely many samples have {beside} ([figures](measurements.md#prior-or-sampler)).
 """
 
 

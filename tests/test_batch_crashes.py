@@ -16,6 +16,7 @@ from batch_cases import SETTINGS, assert_same_bits, items_of, pictures, run
 from batch_kills import check, nothing_left, survive_kills
 from snips import files
 from snips.batch import RunFolder, folders, run_batch
+from snips.files import locked
 from snips.results.checkpoints import Checkpoint
 
 FEW, MANY = 6, 60
@@ -146,7 +147,8 @@ def test_a_damaged_state_is_dropped_with_a_warning(source, tmp_path):
     run(source, tmp_path / "calm")
     items, folder = items_of(source, tmp_path / "out"), RunFolder(tmp_path / "out", 0)
     state = folder.checkpoint(items[0], items[0].digest()).path
-    folder.open(SETTINGS, force=False)
+    with locked(folder.path):
+        folder.open(SETTINGS, force=False)
     state.parent.mkdir(parents=True)
     state.write_bytes(b"torn")
     scores = run_batch(items, folder, SETTINGS)
