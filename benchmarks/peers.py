@@ -3,7 +3,7 @@
     python benchmarks/peers.py             sweep each method's knobs, then measure its default and its best setting
     python benchmarks/peers.py --nfe 50    one number of calls only
 
-Needs deepinv 0.5; beside a CPU build of torch:
+Needs deepinv 0.5, `pip install '.[deepinv]'`; beside a CPU build of torch:
 
     pip install --no-deps deepinv==0.5.0 torchvision==0.28.0 torchmetrics lightning-utilities
     pip install matplotlib tqdm einops requests h5py natsort

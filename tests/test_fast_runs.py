@@ -169,6 +169,7 @@ def test_a_prior_that_returns_nan_is_named(three_images, prior):
     ("options", "message"),
     [
         ({"sigmas": torch.tensor([1.0, 2.0])}, "sigmas.* must fall"),
+        ({"sigmas": "abc"}, "sigmas.* must be numbers"),
         ({"samples": 0}, "samples must be"),
         ({"samples": True}, "samples must be .* but is True"),
         ({"seed": -1}, "the seed must be"),

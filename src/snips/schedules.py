@@ -22,7 +22,10 @@ def geometric(first: float, last: float, levels: int) -> Tensor:
 
 def checked_sigmas(sigmas: Tensor) -> list[float]:
     """The noise levels as numbers: finite, positive and not rising."""
-    values = torch.as_tensor(sigmas, dtype=torch.float64).flatten()
+    try:
+        values = torch.as_tensor(sigmas, dtype=torch.float64).flatten()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"noise levels (sigmas) must be numbers: {error}") from error
     if not len(values) or not torch.isfinite(values).all() or (values <= 0).any():
         raise ValueError("noise levels (sigmas) must be finite and positive, and there must be at least one")
     if (values.diff() > 0).any():
@@ -38,7 +41,7 @@ CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
 CORRECTED = (0.6, 3.0)  # times sigma_0 / s_max: between these, levels are corrected
 CORRECTED_UP_TO = 0.3  # at the least: where y is precise, what it does not tell is decided far above its noise
-CALLS_PER_LEVEL = 3  # for each level but the first, on average
+CALLS_PER_LEVEL = 2  # for each level but the first, on average
 
 
 def check_calls(nfe: int) -> None:
