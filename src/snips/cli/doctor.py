@@ -55,7 +55,11 @@ OPTIONAL = (
     OptionalPart("matplotlib", "the tutorials and some benchmarks", "pip install matplotlib"),
     OptionalPart("pylops", "operators of pylops", installing("pylops")),
     OptionalPart("diffusers", "denoisers of diffusers", installing("diffusers")),
-    OptionalPart("deepinv", "operators and denoisers of deepinv", 'see "In deepinv" in docs/bring_your_own.md'),
+    OptionalPart(
+        "deepinv",
+        "operators and denoisers of deepinv",
+        f'{installing("deepinv")}; on a CPU see "In deepinv" in docs/bring_your_own.md',
+    ),
     OptionalPart(
         "lpips",
         "LPIPS in `snips experiment`",
