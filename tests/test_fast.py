@@ -32,8 +32,9 @@ def natural() -> Gaussian:
 @pytest.mark.parametrize(("sigma_0", "nfe"), [(0.1, 100), (0.02, 100), (0.001, 200)])
 @pytest.mark.parametrize("name", ["zero", "deblur_uniform", "sr2", "cs4", "inpaint", "denoise", "deblur_motion", "mri"])
 def test_moments_are_the_posteriors(name, sigma_0, nfe, natural):
-    """1,000 samples; very precise measurements take more calls. A perfect sampler fails once in 500 (4 standard errors of each pixel's mean and
-    variance, 32 numbers); 5 % of the standard deviation and 8 % of the variance are allowed on top."""
+    """1,000 samples; very precise measurements take more calls. A perfect sampler fails once in 500 (4 standard errors
+    of each pixel's mean and variance, 32 numbers); 5 % of the standard deviation and 8 % of the variance are allowed
+    on top."""
     problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), sigma_0, seed=4)
     mean, variance = moments(fast(problem, natural, nfe=nfe, samples=1000), natural.posterior(problem))
     assert mean.abs().max() < 4 / math.sqrt(1000) + 0.05
