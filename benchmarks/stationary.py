@@ -20,7 +20,7 @@ from snips.priors import StationaryGaussian
 from snips.priors.stationary import SolvedPosterior
 from snips.samplers import fast
 
-SIZE, SIGMA_0, SAMPLES, EXACT_SAMPLES, CHUNK = 64, 0.1, 600, 200, 200
+SIZE, SIGMA_0, SAMPLES, EXACT_SAMPLES, CHUNK = 64, 0.1, 2400, 400, 200
 BANDS = ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16), (16, math.inf))  # from (without) .. to (with); the first has 0 too
 EXACT_BELOW = 4
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ def run_page(page: Path, long_ones: bool) -> None:
     for step in steps(page.read_text(encoding="utf-8")):
         if step.reason_not_to_run is None and (long_ones or not step.is_long):
             RUN[step.language](step, names)
-            shutil.rmtree("restored", ignore_errors=True)  # commands side by side are alternatives, with one folder
 
 
 def run_python(step: Step, names: dict[str, Any]) -> None:

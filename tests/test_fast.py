@@ -12,7 +12,7 @@ from snips import InverseProblem, make_operator
 from snips.metrics.faithfulness import faithfulness
 from snips.operators import Zero
 from snips.priors import Gaussian, Prior, StationaryGaussian
-from snips.samplers import fast, fast_steps
+from snips.samplers import fast, fast_steps, matrix_free_steps
 from snips.samplers.conditional import Coordinates
 from snips.samplers.guidance import COUNT, Photographs
 from snips.samplers.predictor_corrector import correct, predict
@@ -44,7 +44,11 @@ def test_moments_are_the_posteriors(name, sigma_0, nfe, natural):
 @pytest.mark.parametrize("sigma_0", [0.02, 0.001, 1e-5])
 @pytest.mark.parametrize("name", ["denoise", "inpaint", "sr2", "cs4"])
 def test_samples_are_faithful_at_low_noise(name, sigma_0):
-    """Residuals of the size of the noise, however small it is: also where it is far below the last level."""
+    """Residuals of the size of the noise, however small it is: also where it is far below the last level.
+
+    The smallest of these measurements, cs4, has 256 numbers: 0.12 is 2.7 standard errors of a residual's deviation. Two
+    of the 8 samples may fail the test, as one in twenty exact ones does.
+    """
     prior = StationaryGaussian.natural((1, 32, 32)).double()
     problem = InverseProblem.simulate(make_operator(name, (1, 32, 32)), prior.sample(1, seed=3), sigma_0, seed=4)
     found = faithfulness(problem, fast(problem, prior, nfe=50, samples=8))
@@ -52,12 +56,13 @@ def test_samples_are_faithful_at_low_noise(name, sigma_0):
     assert found.faithful.double().mean() >= 0.75
 
 
-def test_a_first_level_that_is_corrected_keeps_its_variance():
+@pytest.mark.parametrize("sampler_steps", [fast_steps, matrix_free_steps])
+def test_a_first_level_that_is_corrected_keeps_its_variance(sampler_steps):
     """Without a measurement the first image is N(1/2, sigma^2) for a denoiser that knows nothing but grey; and so is
     the next. 2,000 chains of 16 pixels: 5 standard errors."""
     problem = InverseProblem(Zero(SHAPE).double(), torch.zeros(1, 0, dtype=torch.float64), 0.1)
     grey = Fixed(torch.full((1, *SHAPE), 0.5, dtype=torch.float64))
-    for info in fast_steps(problem, grey, chains(2000), sigmas=torch.tensor([2.0, 2.0, 2.0, 2.0])):
+    for info in sampler_steps(problem, grey, chains(2000), sigmas=torch.tensor([2.0, 2.0, 2.0, 2.0])):
         if info.step < 4:
             assert float(info.state.x.var()) == pytest.approx(4, rel=5 * math.sqrt(2 / 32_000))
 
@@ -140,8 +145,9 @@ def test_a_prediction_from_the_truth_has_the_next_levels_law(name, corrected):
     for _ in range(1 + corrected):
         error = (x_bar - following.mean(truth_bar)).abs().square().mean(0)
         expected = following.variance.expand(error.shape)
-        assert (error - expected).abs().max() < 6 * math.sqrt(2 / K) * expected.max()
-        assert error[expected < 1e-12].sum() < 1e-9
+        open_ones = expected > 1e-12
+        assert (error[open_ones] / expected[open_ones] - 1).abs().max() < 5 * math.sqrt(2 / K)
+        assert error[~open_ones].sum() < 1e-9
         if corrected:
             x_bar = correct(coordinates, following, truth_bar, state)
 

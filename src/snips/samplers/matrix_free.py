@@ -82,7 +82,7 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    state = _start(law, plan[0], Streams(seed, chains), resume)
+    state = _start(law, plan[0], Streams(seed, chains), plan[:1] == plan[1:2], resume)
     for i in range(state.step, len(plan)):
         sigma = plan[i]
         denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
@@ -191,11 +191,10 @@ def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     """Another noisy image of the same level."""
     if not law.shown(sigma):
         return law.draw(state.x, denoised, sigma, state.streams) + sigma * state.streams.normal(denoised)
-    noise = state.streams.normal(denoised)
-    both = noise if state.memory is None else noise + state.memory
-    state.memory = noise
+    assert state.memory is not None, "the step before a correction draws the noise that both share"
+    shared, state.memory = state.memory, state.streams.normal(denoised)
     t = (sigma / law.sigma_0) ** 2
-    return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, both)
+    return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, shared + state.memory)
 
 
 def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: State, corrected: bool) -> Tensor:
@@ -221,10 +220,16 @@ def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: S
     return moved + law.root(kept * following**2, kept * following**2 * t_next, state.memory)
 
 
-def _start(law: Law, sigma: float, streams: Streams, resume: Stored | None) -> State:
+def _start(law: Law, sigma: float, streams: Streams, corrected: bool, resume: Stored | None) -> State:
     """A grey image for D at the first level, or where an earlier run stopped."""
     grey = law.y.new_full((len(law.y), *law.operator.image_shape), 0.5)
     if resume is not None:
         return State.from_tensors(resume, streams, like=grey)
-    x = law.mean(grey, sigma) if law.shown(sigma) else law.conditioned(grey, law.y, sigma, law.spread(sigma))
-    return State(0, x + sigma * streams.normal(grey), streams)
+    if not law.shown(sigma):
+        x = law.conditioned(grey, law.y, sigma, law.spread(sigma))
+        return State(0, x + sigma * streams.normal(grey), streams)
+    memory = streams.normal(grey) if corrected else None
+    drawn = streams.normal(grey)
+    noise = drawn if memory is None else (drawn + memory) / math.sqrt(2)
+    x = law.mean(grey, sigma) + law.root(sigma**2, (sigma / law.sigma_0) ** 2 * sigma**2, noise)
+    return State(0, x, streams, memory)

@@ -126,10 +126,9 @@ def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> lis
 
 def correct(coordinates: Coordinates, level: Level, denoised_bar: Tensor, state: State) -> Tensor:
     """m + a (z_k + z_k+1), where z_k is remembered."""
-    noise = state.streams.normal(state.x)
-    both = noise if state.memory is None else noise + state.memory
-    state.memory = noise
-    return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(both))
+    assert state.memory is not None, "the step before a correction draws the noise that both share"
+    shared, state.memory = state.memory, state.streams.normal(state.x)
+    return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(shared + state.memory))
 
 
 def predict(
