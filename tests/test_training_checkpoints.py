@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,19 +111,20 @@ def test_a_file_system_without_links_keeps_a_copy(tmp_path, monkeypatch):
     assert read_checkpoint(tmp_path / "checkpoint.previous") == {"step": 1}
 
 
-def test_ctrl_c_keeps_all_steps(settings, tmp_path):
-    """Not in the midst of a step, but after it, with a checkpoint of all that was computed."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_all_steps(number, settings, tmp_path):
+    """Ctrl-C, or the end of a job: not in the midst of a step, but after it, with a checkpoint of all of them."""
     whole = train(replace(settings, out=str(tmp_path / "whole")))
 
     def interrupt(state, loss):
         if state.step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
-    before = signal.default_int_handler
-    signal.signal(signal.SIGINT, before)  # a shell's background process would ignore it
+    before = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}[number]
+    signal.signal(number, before)  # a shell's background process would ignore Ctrl-C
     with pytest.raises(KeyboardInterrupt):
         train(settings, interrupt)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
     assert read_checkpoint(tmp_path / "run" / "checkpoint.pt")["step"] == 3
     resumed = train(settings)
     assert all(map(torch.equal, whole.model.parameters(), resumed.model.parameters()))
@@ -155,6 +157,24 @@ def test_checkpoint_of_another_network_is_refused(settings):
         train(replace(settings, network=replace(settings.network, widths=(8, 8, 8))))
 
 
+DATA = {"crop": 12, "batch": 3, "seed": 7, "mix": (3,), "folders": "others"}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_other_images_or_noise_are_another_run(settings, tmp_path, name):
+    """It would not end as if it had never stopped; the learning rate, the end and the place of the data may change."""
+    train(replace(settings, steps=1))
+    changed = DATA[name]
+    if name == "folders":
+        shutil.copytree(tmp_path / "photos", tmp_path / changed)
+        changed = (str(tmp_path / changed),)
+    with pytest.raises(ValueError, match=r"go on with that.*--init .*weights\.safetensors"):
+        train(replace(settings, **{name: changed}))
+    moved = tmp_path / "elsewhere" / "photos"
+    shutil.copytree(tmp_path / "photos", moved)
+    assert train(replace(settings, folders=(str(moved),), lr=1e-5, steps=2, cooldown=1)).step == 2
+
+
 CHANGED = {  # what may not change on the way, and how a checkpoint of an earlier version tells of it
     "optimiser": ("muon", "trained with adam, not muon", "trained with another optimiser, not muon"),
     "averages": ((5.0,), r"the exponents \[16.97, 6.94\], not \[5.0\]", r"the exponents 2 unknown ones, not \[5.0\]"),
@@ -181,4 +201,6 @@ def test_checkpoint_of_an_earlier_version_goes_on(settings, tmp_path, optimiser)
 
 def forget_names(path):
     kept = read_checkpoint(path)
-    write_checkpoint({key: kept[key] for key in kept.keys() - {"optimiser_name", "exponents"}}, path)
+    write_checkpoint(
+        {key: kept[key] for key in kept.keys() - {"optimiser_name", "exponents", "data", "inherited"}}, path
+    )

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -22,25 +23,18 @@ def settings(tmp_path):
     return small_settings(tmp_path)
 
 
+def torchrun_command(settings):
+    """Two processes of the command itself."""
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "snips"]
+    return [*run, "train", "--data", settings.folders[0], "--crop", "16", "--batch", "2", "--threads", "1"]
+
+
 def test_torchrun_speaks_with_one_voice(settings, tmp_path):
     """Two processes of the command itself: one result is printed; a mistake is told once by the first, in one line."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "snips"]
-    command += [
-        "train",
-        "--data",
-        settings.folders[0],
-        "--crop",
-        "16",
-        "--batch",
-        "2",
-        "--steps",
-        "2",
-        "--threads",
-        "1",
-    ]
 
     def torchrun(*more):
-        return subprocess.run([*command, *map(str, more)], capture_output=True, text=True, check=False, timeout=240)
+        command = [*torchrun_command(settings), "--steps", "2", *map(str, more)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
     done = torchrun("--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
@@ -53,7 +47,19 @@ def test_torchrun_speaks_with_one_voice(settings, tmp_path):
     assert "Traceback" not in failed.stderr.split("torch/distributed")[0]
 
 
-@pytest.mark.slow
+def test_torchrun_keeps_what_was_computed_when_it_is_ended(settings, tmp_path):
+    """Torchrun passes the signal on to both processes, which stop after the same step; the first writes."""
+    ended = subprocess.Popen([*torchrun_command(settings), "--out", str(tmp_path / "run")], stderr=subprocess.DEVNULL)
+    log = tmp_path / "run" / "log.jsonl"
+    give_up = time.monotonic() + 120
+    while not (log.is_file() and log.read_text().endswith("\n")) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    time.sleep(1)
+    ended.terminate()
+    assert ended.wait(60) != 0
+    assert read_checkpoint(tmp_path / "run" / "checkpoint.pt")["step"] > 0
+
+
 def test_two_processes_take_the_mean_gradient(settings, tmp_path):
     settings = replace(settings, steps=2)
     context = torch.multiprocessing.get_context("spawn")

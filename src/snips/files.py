@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,6 +90,14 @@ def flush_tree(folder: Path) -> None:
     for path in folder.rglob("*"):
         flush(path)
     flush(folder)
+
+
+def damaged_entry(path: Path) -> str | None:
+    """The first part of a zip archive whose checksum is wrong, such as of a file of PyTorch, which does not look."""
+    if not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()
 
 
 def read_json(path: Path) -> Any:

@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from snips.allocator import keep_freed_memory
+from snips.memory import is_out_of_memory
 from snips.names import printable
 from snips.plugins import PluginWarning
 from snips.version import __version__
@@ -55,6 +56,11 @@ class OneLineErrors(TyperGroup):
             raise typer.Exit(130) from stop
         except (ValueError, OSError, FloatingPointError, MemoryError) as error:
             one_line(str(error) or type(error).__name__)
+            raise typer.Exit(2) from error
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            one_line(f"there is not enough memory: take less at once (see --chunk in `{ctx.command_path} --help`)")
             raise typer.Exit(2) from error
         except Exception as error:
             if not hasattr(error, "format_message"):  # not a mistake in the arguments, but in snips

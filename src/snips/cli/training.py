@@ -12,7 +12,7 @@ import torch
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from snips.cli.app import JsonOption, SeedOption, app, err, out
+from snips.cli.app import JsonOption, SeedOption, app, err, say
 from snips.cli.grouped import grouped
 from snips.names import unknown_name
 from snips.posing.from_files import read_numbers
@@ -35,6 +35,9 @@ class TrainingOptions:
     steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None
+    chunk: Annotated[int | None, typer.Option(help="How many of them at once, to save memory; all, if not given.")] = (
+        None
+    )
     optimiser: Annotated[
         str | None, typer.Option(help="`adam`; or `muon`, for going on from good weights: with --batch 16.")
     ] = None
@@ -94,12 +97,14 @@ def train(
     with _progress(as_json or not is_first()) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))
     facts = {"weights": str(run / "weights.safetensors"), "step": state.step, "hours": state.seconds / 3600}
+    facts["hours_before"] = state.inherited / 3600
     if not is_first():
         return
     if as_json:
         print(json.dumps(facts))
     else:
-        out.print(f"{facts['weights']}: {state.step} steps, {facts['hours']:.2f} hours", highlight=False)
+        before = f" ({state.inherited / 3600:.2f} of them before this run)" if state.inherited else ""
+        say(f"{facts['weights']}: {state.step} steps, {facts['hours']:.2f} hours{before}")
 
 
 def _settings(

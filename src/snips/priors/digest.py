@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 
 from snips.priors.base import Prior
 
 
 def weights_digest(prior: Prior) -> str:
     """Of the kind of prior and all its parameters and buffers, whatever name or file they came from."""
-    digest = hashlib.sha256(type(prior).__name__.encode())
-    for name, value in sorted([*prior.named_parameters(), *prior.named_buffers()]):
+    tensors = dict([*prior.named_parameters(), *prior.named_buffers()])
+    return tensors_digest(tensors, type(prior).__name__)[:16]
+
+
+def tensors_digest(tensors: Mapping[str, Tensor], what: str = "") -> str:
+    """Of names and values; a file that tells it can be checked for damage."""
+    digest = hashlib.sha256(what.encode())
+    for name, value in sorted(tensors.items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()
+
+
+def check_digest(path: object, tensors: Mapping[str, Tensor], told: str | None) -> None:
+    """Refuse tensors that are not those that were written; files of earlier versions do not tell theirs."""
+    if told is not None and tensors_digest(tensors) != told:
+        raise ValueError(f"{path} is damaged: its weights are not those that were written; fetch or make it again")

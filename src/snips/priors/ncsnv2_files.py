@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from snips.files import new_file
+from snips.files import damaged_entry, new_file
+from snips.priors.digest import check_digest, tensors_digest
 from snips.priors.ncsnv2 import NCSNv2, NCSNv2Deeper
 
 FORMAT = "snips-ncsnv2-1"
@@ -56,6 +58,7 @@ def load_ncsnv2(path: StrPath) -> NCSNv2:
         raise ValueError(f"{path} is not a readable safetensors file ({error}): fetch or convert it again") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} holds no NCSNv2 of this package: convert a checkpoint with `snips convert`")
+    check_digest(path, state, metadata.get("sha256"))
     return _filled(path, _recognised(path, state), state)
 
 
@@ -63,7 +66,7 @@ def save_ncsnv2(model: NCSNv2, path: StrPath, note: dict[str, Any] | None = None
     """Write the weights, as they are, as safetensors, whole or not at all; `note` is kept beside them."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     told = {"format": FORMAT, "architecture": type(model).name, "note": json.dumps(note or {})}
-    content = save(tensors, told)
+    content = save(tensors, {**told, "sha256": tensors_digest(tensors)})
     with new_file(Path(path)) as work:
         work.write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
 
@@ -71,6 +74,8 @@ def save_ncsnv2(model: NCSNv2, path: StrPath, note: dict[str, Any] | None = None
 def _read_pickle(path: StrPath) -> Any:
     with open(path, "rb") as file:
         try:
+            if damaged := damaged_entry(Path(path)):
+                raise zipfile.BadZipFile(damaged)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # old files use deprecated parts of PyTorch: nothing to act upon
                 return torch.load(file, map_location="cpu", weights_only=True)
@@ -90,6 +95,8 @@ def _weights(path: StrPath, entry: dict[Any, Any]) -> Weights:
     """Names without the prefix that training on several devices adds."""
     if not all(isinstance(name, str) and isinstance(value, Tensor) for name, value in entry.items()):
         raise ValueError(f"{path} is no published NCSNv2 checkpoint: an entry maps more than names to tensors")
+    if not all(value.layout is torch.strided and not value.is_quantized for value in entry.values()):
+        raise ValueError(f"{path} is no published NCSNv2 checkpoint: its tensors are sparse or quantized")
     return {name.removeprefix("module."): value for name, value in entry.items()}
 
 

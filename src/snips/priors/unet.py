@@ -9,8 +9,10 @@ c_out is the error the linear filter expects, so the network's target has unit v
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,11 +25,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from snips.files import new_file
+from snips.names import is_whole, unknown_name
 from snips.priors.base import Prior, per_image
 from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
+from snips.priors.digest import check_digest, tensors_digest
 from snips.priors.wiener import Wiener
 
 Residual = Callable[[Tensor, Tensor, Tensor], Tensor]
+LARGEST = 2**16  # of a config's counts
 FORMAT = "snips-unet-2"  # 1 had no normalisation: its weights fit but mean another function
 
 
@@ -47,6 +52,24 @@ class UNetConfig:
     sigma_data: float = 0.25  # standard deviation of pixels
     sigma_min: float = 0.002  # the range of noise levels in training
     sigma_max: float = 40.0
+
+    def __post_init__(self) -> None:
+        """A config may come from a stranger's file: nothing is built before it makes sense."""
+        counts = (*self.channels, *self.widths, *self.encoder, *self.decoder, self.patch)
+        if not self.widths or not self.channels or not len(self.widths) == len(self.encoder) == len(self.decoder):
+            raise ValueError("a U-Net needs channels, and a width and two numbers of blocks for each of its levels")
+        if (
+            not all(is_whole(count) and 0 <= count <= LARGEST for count in counts)
+            or min(*self.channels, self.patch) < 1
+        ):
+            raise ValueError(f"the counts of a U-Net must be whole numbers up to {LARGEST}, not {counts}")
+        if self.block not in BLOCKS:
+            raise ValueError(unknown_name("block", self.block, list(BLOCKS)))
+        scales = (self.expansion, self.sigma_data, self.sigma_min, self.sigma_max)
+        if not all(isinstance(scale, int | float) and 0 < scale < math.inf for scale in scales):
+            raise ValueError(f"expansion and sigmas of a U-Net must be positive numbers, not {scales}")
+        if self.sigma_min >= self.sigma_max:
+            raise ValueError(f"sigma_min must be below sigma_max, but they are {self.sigma_min} and {self.sigma_max}")
 
 
 class UNet(Prior):
@@ -153,38 +176,61 @@ def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object]
         name: (value if name.startswith("wiener.") else value.half()).detach().cpu().contiguous()
         for name, value in model.state_dict().items()
     }
+    if not all(value.isfinite().all() for value in tensors.values()):
+        raise FloatingPointError(f"weights are no finite numbers, or too large: {path} is not written; lower --lr")
     metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config)), "note": json.dumps(note or {})}
+    content = save(tensors, {**metadata, "sha256": tensors_digest(tensors)})
     with new_file(Path(path)) as work:
-        work.write_bytes(save(tensors, metadata))
+        work.write_bytes(content)
 
 
 def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What `save_unet` was told about the training, if anything."""
-    with safe_open(path, "pt") as file:
-        return json.loads((file.metadata() or {}).get("note", "{}"))
+    with _opened(path) as file:
+        note = json.loads((file.metadata() or {}).get("note", "{}"))
+    return note if isinstance(note, dict) else {}
 
 
 def load_unet(path: str | os.PathLike[str]) -> UNet:
     """The network in a file written by `save_unet`, in float32 and ready to denoise."""
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} holds no U-Net of this package (format {metadata.get('format')!r})")
-    return _rebuild(path, metadata.get("config", ""), tensors)
+    check_digest(path, tensors, metadata.get("sha256"))
+    return _rebuild(path, metadata.get("config", ""), {name: value.float() for name, value in tensors.items()})
 
 
-def _rebuild(path: str | os.PathLike[str], config: str, tensors: dict[str, Tensor]) -> UNet:
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The file may come from a stranger: whatever is wrong with it is bad input."""
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a folder, not a file of weights")
     try:
-        model = UNet(parse_config(config))
+        with safe_open(path, "pt") as file:
+            yield file
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
+
+
+def _rebuild(path: str | os.PathLike[str], text: str, tensors: dict[str, Tensor]) -> UNet:
+    try:
+        config = parse_config(text)
+        _check_blocks(config, tensors)
+        model = UNet(config)
         model.load_state_dict(tensors)
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path}: its weights do not fit its own config ({reason})") from None
     return model.eval().requires_grad_(False)
+
+
+def _check_blocks(config: UNetConfig, tensors: dict[str, Tensor]) -> None:
+    """Before anything is built: a false config could ask for networks without end."""
+    there = {tuple(name.split(".")[:3]) for name in tensors if name.startswith(("encoder.", "decoder."))}
+    if len(there) != sum(config.encoder) + sum(config.decoder):
+        raise ValueError(f"there are {len(there)} blocks, but {config.encoder} and {config.decoder} are told")
 
 
 def parse_config(text: str) -> UNetConfig:

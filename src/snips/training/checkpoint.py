@@ -5,13 +5,26 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from snips.files import flush, new_file
+from snips.files import damaged_entry, flush, new_file
+
+
+@contextmanager
+def writing(run: Path) -> Iterator[None]:
+    """Say which run a full disk stopped, and that nothing is lost."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"the run in {run} cannot be written ({error.strerror or error}): make space, and the same command goes on "
+            "from its last checkpoint, which is whole"
+        ) from error
 
 
 def write_checkpoint(state: dict[str, Any], path: Path) -> None:
@@ -40,11 +53,9 @@ def _keep(path: Path, name: Path) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What `write_checkpoint` wrote. PyTorch itself does not look at the checksums of a file."""
+    """What `write_checkpoint` wrote."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        stored = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
+        stored = None if damaged_entry(path) else torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # bytes of another kind make the unpickler raise almost anything
         stored = None
     if not isinstance(stored, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -12,6 +13,7 @@ from torch import distributed as dist
 from torch import nn
 
 T = TypeVar("T")
+PARTED = re.compile("gloo|nccl|connection|peer", re.IGNORECASE)  # in what PyTorch says when a process is gone
 
 
 def is_first() -> bool:
@@ -27,6 +29,10 @@ def processes(device: str = "cpu") -> Iterator[None]:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo")
     try:
         yield
+    except RuntimeError as error:
+        if several and PARTED.search(str(error)):
+            raise ConnectionError("another process ended: its own line says why") from error
+        raise
     finally:
         if several:
             dist.destroy_process_group()
@@ -63,6 +69,15 @@ def first_alone(action: Callable[[], T]) -> T:
     finally:
         dist.broadcast(failed, 0)
     return result
+
+
+def agreed(wish: bool) -> bool:
+    """Whether any process wishes it: all hear the same answer."""
+    if world() == 1:
+        return wish
+    wished = torch.tensor([float(wish)])
+    dist.all_reduce(wished, dist.ReduceOp.MAX)
+    return bool(wished)
 
 
 def average_gradients(model: nn.Module) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -84,12 +85,22 @@ def _image_files(folder: Path, skipped: Sequence[Path]) -> Iterator[Path]:
     """
     root = folder.resolve()
     left_out = [place for path in skipped if root in (place := path.resolve()).parents]
-    for file in folder.rglob("*"):
+    for file in _all_files(folder):
         within = file.relative_to(folder)
         hidden = any(part.startswith(".") for part in within.parts)
         written = any((root / within).is_relative_to(place) for place in left_out)
-        if file.suffix.lower() in SUFFIXES and not hidden and not written and not file.is_dir():
+        if file.suffix.lower() in SUFFIXES and not hidden and not written:
             yield file
+
+
+def _all_files(folder: Path) -> Iterator[Path]:
+    """At any depth; a folder that may not be read is named, not left out."""
+
+    def refuse(error: OSError) -> None:
+        raise ValueError(f"cannot read the folder {error.filename} ({error.strerror}): allow it, or move it elsewhere")
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place) / name for name in names)
 
 
 def _listed(files: Sequence[Path], listing: Path) -> tuple[list[Path], list[Path]]:
@@ -167,7 +178,7 @@ def _read(path: Path, prepare: Callable[[Image.Image], Image.Image]) -> np.ndarr
             return np.asarray(prepare(to_picture(load_photo(path).pixels[0]).convert("RGB")))
         with Image.open(path) as image:
             return np.asarray(prepare(ImageOps.exif_transpose(image).convert("RGB")))
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
+    except Exception as error:  # a damaged file makes decoders raise almost anything
         raise ValueError(f"cannot read the image {path} ({error}); remove or replace it") from None
 
 
@@ -193,5 +204,5 @@ def _is_grey(path: Path) -> bool:
                 return True
             red, green, blue = image.convert("RGB").split()  # scanners and microscopes often store grey so
             return red.tobytes() == green.tobytes() == blue.tobytes()
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
+    except Exception:
         return True  # it has no colours that would be missed, and is refused when it is read

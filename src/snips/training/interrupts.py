@@ -1,4 +1,4 @@
-"""Ctrl-C between two steps instead of in the midst of one, so that what was computed can be kept."""
+"""Ctrl-C and the end of a job between two steps instead of in the midst of one: what was computed can be kept."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ import threading
 from types import FrameType
 from typing import Any
 
+USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
 
 class Interrupts:
-    """While it is entered, the first Ctrl-C only sets `came`; a second one stops at once, as usual.
+    """While it is entered, the first SIGINT (Ctrl-C) or SIGTERM only sets `came`; a second one stops at once.
 
-    With `heeded` nothing changes, nor outside of the main thread, where signals never arrive.
+    Outside of the main thread, where signals never arrive, and where somebody else handles them, nothing changes.
     """
 
-    def __init__(self, heeded: bool = False) -> None:
+    def __init__(self) -> None:
         self.came = False
-        self.deferred = not heeded and threading.current_thread() is threading.main_thread()
-        self.before: Any = None
+        self.before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        if self.deferred and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self.before = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for number, usual in USUAL.items():
+                if signal.getsignal(number) is usual:
+                    self.before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.came:

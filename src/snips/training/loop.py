@@ -6,9 +6,8 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,47 +17,20 @@ from snips.files import locked, remove_leftovers
 from snips.priors.base import Prior
 from snips.priors.precision import with_precision
 from snips.priors.unet import UNet, read_note
-from snips.training.checkpoint import read_checkpoint, what_to_do, write_checkpoint
+from snips.training.checkpoint import read_checkpoint, what_to_do, write_checkpoint, writing
 from snips.training.data import Crops, ImageSet
-from snips.training.distributed import average_gradients, first_alone, own_device, processes, rank, world
+from snips.training.distributed import agreed, average_gradients, first_alone, own_device, processes, rank, world
 from snips.training.ema import PowerAverage
 from snips.training.image_files import load_images
 from snips.training.interrupts import Interrupts
-from snips.training.networks import Config, kind_of, signature
-from snips.training.optim import OPTIMISERS, optimiser_name
+from snips.training.networks import kind_of
+from snips.training.optim import OPTIMISERS
 from snips.training.record import Log, make_log, record
 from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
+from snips.training.state import TrainState, drawn_from
 
 OF_CHANNELS = ("stem", "head", "wiener")  # parts of a U-Net that exist once for each count of channels
 
-
-@dataclass
-class TrainState:
-    """All that changes during a run."""
-
-    config: Config
-    model: Prior
-    optimiser: torch.optim.Optimizer
-    averages: list[PowerAverage]
-    step: int = 0
-    seconds: float = 0.0  # computed in steps, over all starts
-
-    def as_dict(self) -> dict[str, Any]:
-        form, config = signature(self.config)
-        return {
-            "format": form,
-            "config": config,
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "optimiser_name": optimiser_name(self.optimiser),
-            "averages": [a.state() for a in self.averages],
-            "exponents": [a.gamma for a in self.averages],
-            "step": self.step,
-            "seconds": self.seconds,
-        }
-
-
-NEEDED = {"model", "optimiser", "averages", "step", "seconds"}  # in every version's checkpoints
 
 OnStep = Callable[[TrainState, float], None]  # gets the state and the loss
 
@@ -73,7 +45,8 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
         crops = Crops(images, settings.crop)
         state = start(settings, crops)
         log = make_log(settings) if rank() == 0 else lambda row: None
-        log({"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600})
+        begun = {"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600}
+        log({**begun, "settings": asdict(settings)})
         _run(state, settings, crops, held, log, on_step or (lambda state, loss: None))
     return state
 
@@ -89,13 +62,15 @@ def _open(run: Path, stack: ExitStack) -> None:
 def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSet, log: Log, on_step: OnStep) -> None:
     trace: list[tuple[float, float]] = []  # loss and gradient of each step since the last checkpoint
     clock, saved = _computed(settings), time.monotonic()
-    with Interrupts(heeded=world() > 1) as interrupts:  # several processes must stop at the same step: all at once
+    with Interrupts() as interrupts:
         while settings.steps is None or state.step < settings.steps:
             trace.append(train_step(state, settings, crops))
             state.seconds += _computed(settings) - clock
             on_step(state, trace[-1][0])
-            if interrupts.came:
-                write_checkpoint(state.as_dict(), Path(settings.out) / CHECKPOINT)
+            if agreed(interrupts.came):  # several processes stop after the same step
+                if rank() == 0:
+                    with writing(Path(settings.out)):
+                        write_checkpoint(state.as_dict(), Path(settings.out) / CHECKPOINT)
                 raise KeyboardInterrupt
             if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
                 record(state, settings, held, trace, log)
@@ -127,11 +102,12 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
             raise ValueError("only our own network, --network unet, can be compiled: leave out --compile")
         model._body = torch.compile(model._body)  # pyright: ignore[reportAttributeAccessIssue]
     optimiser = OPTIMISERS[settings.optimiser](model, settings.lr, getattr(torch, settings.precision))
-    state = TrainState(settings.network, model, optimiser, [PowerAverage(model, g) for g in settings.averages])
+    averages = [PowerAverage(model, gamma) for gamma in settings.averages]
+    state = TrainState(settings.network, model, optimiser, averages, drawn_from(settings))
     if stored is not None:
-        _restore(state, stored, path)
+        state.restore(stored, path)
     elif settings.init is not None:
-        state.seconds = 3600 * read_note(settings.init).get("hours", 0.0)
+        state.seconds = state.inherited = 3600 * float(read_note(settings.init).get("hours", 0.0))
     return state
 
 
@@ -169,43 +145,6 @@ def _serves(name: str, channels: tuple[int, ...]) -> bool:
     return parts[0] not in OF_CHANNELS or int(parts[1]) in channels
 
 
-def _restore(state: TrainState, stored: dict[str, Any], path: Path) -> None:
-    there = stored.get("format"), stored.get("config")
-    if signature(state.config) != there:
-        raise ValueError(f"{path} is of another network ({', '.join(map(str, there))}); choose another --out")
-    if missing := NEEDED - stored.keys():
-        raise ValueError(f"{path} is no checkpoint of a run: it lacks {', '.join(sorted(missing))}; {what_to_do(path)}")
-    _check_optimiser(state.optimiser, stored, path)
-    _check_averages(state.averages, stored, path)
-    state.model.load_state_dict(stored["model"])
-    state.optimiser.load_state_dict(stored["optimiser"])
-    for average, weights in zip(state.averages, stored["averages"], strict=True):
-        average.restore(weights)
-    state.step, state.seconds = stored["step"], stored["seconds"]
-
-
-def _check_optimiser(optimiser: torch.optim.Optimizer, stored: dict[str, Any], path: Path) -> None:
-    """Checkpoints of earlier versions do not name theirs: its groups of parameters tell."""
-    wanted, there = optimiser_name(optimiser), stored.get("optimiser_name")
-    if there is None:
-        fits = _group_sizes(stored["optimiser"]) == _group_sizes(optimiser.state_dict())
-        there = wanted if fits else "another optimiser"
-    if there != wanted:
-        raise ValueError(f"{path} was trained with {there}, not {wanted}: go on with that, or choose another --out")
-
-
-def _group_sizes(state: dict[str, Any]) -> list[int]:
-    return [len(group["params"]) for group in state["param_groups"]]
-
-
-def _check_averages(averages: list[PowerAverage], stored: dict[str, Any], path: Path) -> None:
-    """Checkpoints of earlier versions do not tell the exponents, only how many there are."""
-    wanted, count = [average.gamma for average in averages], len(stored["averages"])
-    there = stored.get("exponents", wanted if len(wanted) == count else f"{count} unknown ones")
-    if there != wanted:
-        raise ValueError(f"{path} averages weights with the exponents {there}, not {wanted}: choose another --out")
-
-
 def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tuple[float, float]:
     """One step, whose random numbers depend on the seed and its number alone; its loss and gradient's norm."""
     drawn = draw_batch(state.model, settings, crops, state.step)
@@ -213,8 +152,7 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(settings, state.step)
     state.optimiser.zero_grad(set_to_none=True)
-    loss = kind_of(state.config).loss(with_precision(state.model, settings.precision), clean, noise, sigma)
-    loss.backward()
+    loss = _mean_loss(state, settings, clean, noise, sigma)
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     if not math.isfinite(norm.item()):
@@ -223,7 +161,19 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     state.step += 1
     for average in state.averages:
         average.update(state.model, state.step)
-    return loss.item(), norm.item()
+    return loss, norm.item()
+
+
+def _mean_loss(state: TrainState, settings: TrainSettings, clean: Tensor, noise: Tensor, sigma: Tensor) -> float:
+    """The loss of a batch, and its gradient: as many images at once as memory is meant to hold."""
+    network, loss_of = with_precision(state.model, settings.precision), kind_of(state.config).loss
+    pieces = zip(*(each.split(settings.chunk or len(clean)) for each in (clean, noise, sigma)), strict=True)
+    total = 0.0
+    for piece in pieces:
+        loss = len(piece[0]) / len(clean) * loss_of(network, *piece)
+        loss.backward()
+        total += loss.item()
+    return total
 
 
 def draw_batch(model: Prior, settings: TrainSettings, crops: Crops, step: int) -> tuple[Tensor, Tensor, Tensor]:

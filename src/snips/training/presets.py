@@ -9,7 +9,7 @@ from pathlib import Path
 from snips.names import unknown_name
 from snips.priors.ncsnv2 import NCSNv2Deeper
 from snips.priors.ncsnv2_files import ARCHITECTURES
-from snips.priors.unet import UNetConfig, load_unet, parse_config
+from snips.priors.unet import FORMAT, UNetConfig, load_unet, parse_config
 from snips.training.checkpoint import read_checkpoint
 from snips.training.networks import NCSNv2Config
 from snips.training.settings import CHECKPOINT, TrainSettings
@@ -56,7 +56,10 @@ def with_network_of(settings: TrainSettings, weights: str) -> TrainSettings:
     """
     checkpoint = Path(settings.out) / CHECKPOINT
     if checkpoint.exists() and not Path(weights).exists():
-        return replace(settings, network=parse_config(read_checkpoint(checkpoint).get("config", "{}")))
+        stored = read_checkpoint(checkpoint)
+        if stored.get("format") != FORMAT:
+            raise ValueError(f"{checkpoint} is of another network ({stored.get('format')}): choose another --out")
+        return replace(settings, network=parse_config(stored["config"]))
     return replace(settings, network=load_unet(weights).config)
 
 
@@ -71,4 +74,5 @@ def with_network(settings: TrainSettings, name: str) -> TrainSettings:
         return settings
     crop = 128 if name == NCSNv2Deeper.name else 64  # what its authors trained it for
     # A call takes long on a CPU: with few held-out images a checkpoint takes seconds, not minutes.
-    return replace(settings, network=NCSNv2Config(name), mix=(), batch=128, lr=1e-4, crop=crop, held_out=8)
+    network = NCSNv2Config(name)
+    return replace(settings, network=network, mix=(), batch=128, chunk=4, lr=1e-4, crop=crop, held_out=8)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -15,15 +16,13 @@ from torch import Tensor
 from snips.extras import installing
 from snips.files import new_file
 from snips.priors.base import Prior
-from snips.training.checkpoint import write_checkpoint
+from snips.training.checkpoint import write_checkpoint, writing
 from snips.training.data import ImageSet, held_out_crops
 from snips.training.ema import PowerAverage
 from snips.training.loss import psnr_table
 from snips.training.networks import kind_of
 from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
-
-if TYPE_CHECKING:
-    from snips.training.loop import TrainState
+from snips.training.state import TrainState
 
 SIGMAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # of the held-out table
 Log = Callable[[dict[str, Any]], None]
@@ -34,17 +33,18 @@ def record(
 ) -> None:
     """Checkpoint first; then the table, the weights and the picture, which need it not."""
     out = Path(settings.out)
-    write_checkpoint(state.as_dict(), out / CHECKPOINT)
-    loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
-    row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
-    row |= {"loss": loss, "gradient": gradient}
-    models = [averaged(state, average) for average in state.averages]
-    for model, average in zip(models, state.averages, strict=True):
-        row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
-    if models:
-        kind_of(state.config).save(models[0], out / WEIGHTS, row)
-        _examples(models[0], settings, held, out / EXAMPLES)
-    log(row)
+    with writing(out):
+        write_checkpoint(state.as_dict(), out / CHECKPOINT)
+        loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
+        row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
+        row |= {"loss": loss, "gradient": gradient}
+        models = [averaged(state, average) for average in state.averages]
+        for model, average in zip(models, state.averages, strict=True):
+            row[f"psnr_{average.gamma:g}"] = held_out_table(model, settings, held)
+        if models:
+            kind_of(state.config).save(models[0], out / WEIGHTS, row)
+            _examples(models[0], settings, held, out / EXAMPLES)
+        log(row)
 
 
 def averaged(state: TrainState, average: PowerAverage) -> Prior:
@@ -88,12 +88,20 @@ def make_log(settings: TrainSettings) -> Log:
     board = _tensorboard(settings.out) if settings.tensorboard else None
 
     def log(row: dict[str, Any]) -> None:
-        with open(path, "a") as file:
-            file.write(json.dumps(row) + "\n")
+        with writing(path.parent), open(path, "ab+") as file:
+            file.write(_line_break(file) + json.dumps(row).encode() + b"\n")
         if board is not None:
             board(row)
 
     return log
+
+
+def _line_break(file: BinaryIO) -> bytes:
+    """Where a full disk or a kill cut the last row off."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read() == b"\n" else b"\n"
 
 
 def _tensorboard(folder: str) -> Log:

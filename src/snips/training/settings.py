@@ -18,7 +18,7 @@ CHECKPOINT, WEIGHTS, EXAMPLES = "checkpoint.pt", "weights.safetensors", "example
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """A run. Given again with the same `out` it goes on; `network`, `optimiser` and `averages` may not change then."""
+    """A run. Given again with the same `out` it goes on; network, optimiser, averages and data may not change then."""
 
     folders: tuple[str, ...]
     out: str
@@ -29,6 +29,7 @@ class TrainSettings:
     mix: tuple[int, ...] = ()  # channel counts to draw from, repeated at will; empty: those of the network
     crop: int = 64
     batch: int = 8  # images per step and process
+    chunk: int | None = None  # how many of them go through the network at once; all, unless given
     optimiser: str = "adam"  # a name in optim.OPTIMISERS
     lr: float = 8e-4
     clip: float = 1.0  # largest norm of the gradient
@@ -48,8 +49,9 @@ class TrainSettings:
     def __post_init__(self) -> None:
         for name in ("crop", "batch", "warmup", "held_out"):
             check_count(name, getattr(self, name))
-        if self.steps is not None:
-            check_count("steps", self.steps)
+        for name in ("steps", "chunk"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
         check_precision(self.precision)
         if self.optimiser not in OPTIMISERS:
             raise ValueError(unknown_name("optimiser", self.optimiser, list(OPTIMISERS)))
