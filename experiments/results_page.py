@@ -30,8 +30,8 @@ The paper's experiments, beside its numbers (Kawar, Vaksman, Elad: SNIPS, NeurIP
 `python experiments/results_page.py` from the stored results; under each heading stand the file and the command that
 made it, to be run with `--out experiments/results`.
 
-FOLDER holds the collections: `celeba/img_align_celeba` with `celeba/list_eval_partition.txt`, `scenes/test`,
-`bedrooms` and `bsds500/test`. LSUN is not used: outdoor scenes stand in for its towers, and other bedrooms for its own.
+FOLDER holds the collections: `celeba/img_align_celeba` with `celeba/list_eval_partition.txt`, `scenes/test` and
+`bedrooms`. LSUN is not used: outdoor scenes stand in for its towers, and other bedrooms for its own.
 """
 
 

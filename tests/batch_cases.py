@@ -14,7 +14,7 @@ from snips.batch import Item, RunFolder, RunSettings, read_items, run_batch
 from snips.cli import app
 
 SETTINGS = RunSettings(
-    seed=3, samples=3, sampler="fast", sampler_options={"nfe": 12, "preset": "celeba", "levels": None},
+    seed=3, samples=3, sampler="fast", sampler_options={"nfe": 12},
     prior="gaussian", prior_weights={}, chunk=2, chunk_pixels=1024, threads=1,
 )  # fmt: skip
 

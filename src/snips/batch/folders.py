@@ -30,7 +30,7 @@ class RunSettings:
     seed: int
     samples: int
     sampler: str
-    sampler_options: dict[str, Any]  # of `sampler_settings`: nfe, preset, levels
+    sampler_options: dict[str, Any]  # of `sampler_settings`, by name
     prior: str | None  # None: the one that fits each item
     prior_weights: dict[str, str]  # of `weights_digests`: the same name may stand for other weights one day
     chunk: int | None  # chains at a time; None: as many as have chunk_pixels

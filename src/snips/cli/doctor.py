@@ -49,6 +49,8 @@ class OptionalPart:
 OPTIONAL = (
     OptionalPart("gradio", "snips web", installing("web")),
     OptionalPart("pyarrow", "snips batch", installing("batch")),
+    OptionalPart("zarr", "Zarr arrays in snips batch", installing("batch")),
+    OptionalPart("h5py", "HDF5 files in snips batch", installing("batch")),
     OptionalPart("ray", "snips batch --engine ray", installing("ray")),
     OptionalPart("tensorboard", "snips train --tensorboard", installing("train")),
     OptionalPart("xarray", "Restoration.to_xarray", installing("xarray")),

@@ -10,7 +10,7 @@ import typer
 from snips.cli.app import PrecisionOption, SeedOption
 from snips.names import check_count
 from snips.priors.tiled import check_sides
-from snips.running.sampler_settings import sampler_settings
+from snips.running.sampler_settings import USUAL_CALLS, USUAL_PRESET, named_options, sampler_settings
 from snips.samplers import PRESETS
 from snips.streams import checked_seed
 
@@ -26,12 +26,18 @@ class SamplingOptions:
     sampler: Annotated[
         str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
     ] = "fast"
-    nfe: Annotated[int, typer.Option(help="fast, matrix_free: calls of the denoiser for each sample.")] = 100
-    preset: Annotated[str, typer.Option(help="langevin: the paper's settings for " + " or ".join(PRESETS))] = "celeba"
+    nfe: Annotated[
+        int | None, typer.Option(help=f"Calls of the denoiser for each sample; {USUAL_CALLS} by default.")
+    ] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(help=f"langevin: the paper's settings for {' or '.join(PRESETS)}; {USUAL_PRESET} by default."),
+    ] = None
     levels: Annotated[int | None, typer.Option(help="langevin: noise levels, instead of the preset's.")] = None
     actual_noise: Annotated[
-        bool, typer.Option(help="langevin: tell the denoiser the noise that its steps leave, a little more than sigma.")
-    ] = False
+        bool | None,
+        typer.Option(help="langevin: tell the denoiser the noise that its steps leave, a little more than sigma."),
+    ] = None
     chunk: Annotated[int | None, typer.Option(help="Samples drawn at a time; chosen by size unless given.")] = None
     tile: Annotated[
         int | None,
@@ -48,12 +54,9 @@ class SamplingOptions:
     @property
     def named(self) -> dict[str, Any]:
         """What people choose by name of the sampler's options."""
-        return {
-            "nfe": self.nfe,
-            "preset": self.preset,
-            "levels": self.levels,
-            "actual_noise": self.actual_noise,
-        }
+        return named_options(
+            self.sampler, nfe=self.nfe, preset=self.preset, levels=self.levels, actual_noise=self.actual_noise
+        )
 
     def checked_settings(self) -> dict[str, Any]:
         """The sampler's options. All numbers are checked here, before a file is read."""

@@ -3,7 +3,7 @@
 celeba/img_align_celeba, celeba/list_eval_partition.txt    as published
 scenes/test                                                outdoor scenes, 150 x 150
 bedrooms                                                   128 x 128; the last 5 % are not trained on
-bsds500/test                                               photographs
+bsds500/test                                               photographs of BSDS500 that were not trained on
 """
 
 from __future__ import annotations
@@ -103,10 +103,15 @@ def bedroom_files(data: Path, count: int) -> list[Path]:
     return enough(split_files(folder)[1], count, folder)
 
 
-def bsds_test(data: Path) -> list[Tensor]:
-    """The photographs of the BSDS500 test folder, each (1, 3, H, W)."""
+def bsds_files(data: Path) -> list[Path]:
+    """Photographs of BSDS500 that nothing was trained on."""
     folder = require(data / "bsds500" / "test")
-    return [to_tensor(_open(file))[None] for file in sorted(folder.glob("*.jpg"))]
+    return sorted(folder.glob("*.jpg")) or enough([], 1, folder)
+
+
+def photograph(file: Path) -> Tensor:
+    """(1, 3, H, W)."""
+    return to_tensor(_open(file))[None]
 
 
 def photographs() -> Tensor:

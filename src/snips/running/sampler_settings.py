@@ -13,8 +13,32 @@ from snips.schedules import check_calls, geometric
 MUCH_LEFT = 2.0  # times the last noise level: with the paper's settings it is 1.06 and 1.10
 
 
+USUAL_CALLS, USUAL_PRESET = 100, "celeba"
+OF_LANGEVIN = ("preset", "levels", "actual_noise")
+
+
+def named_options(sampler: str, **chosen: Any) -> dict[str, Any]:
+    """What was chosen of the options that have names (None: not), with the usual values of the others.
+
+    An option of another sampler would have no effect, so it is refused.
+    """
+    own, others = (OF_LANGEVIN, ("nfe",)) if sampler == "langevin" else (("nfe",), OF_LANGEVIN)
+    for name in others:
+        if chosen.get(name) is not None:
+            instead = "`fast` and `matrix_free`" if sampler == "langevin" else "`langevin`"
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for {instead}, and has no effect on {sampler}: leave it out"
+            )
+    usual = {"nfe": USUAL_CALLS, "preset": USUAL_PRESET, "levels": None, "actual_noise": False}
+    return {name: usual[name] if chosen.get(name) is None else chosen[name] for name in own}
+
+
 def sampler_settings(
-    sampler: str, nfe: int, preset: str, levels: int | None, actual_noise: bool = False
+    sampler: str,
+    nfe: int = USUAL_CALLS,
+    preset: str = USUAL_PRESET,
+    levels: int | None = None,
+    actual_noise: bool = False,
 ) -> dict[str, Any]:
     """The sampler's options, checked before anything is said or computed."""
     if sampler not in SAMPLERS:
