@@ -64,6 +64,14 @@ def steps(page: str) -> list[Step]:
     return found
 
 
+def inline_commands(page: str) -> list[list[str]]:
+    """The words of commands that stand in a line of text, between backquotes."""
+    without_blocks = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    found = re.findall(r"`(snips [^`]*|(?:\S+=\S+ )?python \S+\.py[^`]*)`", without_blocks)
+    indented = re.findall(r"^    (python \S+\.py.*)$", without_blocks, re.MULTILINE)
+    return [shlex.split(command.replace("\n", " ")) for command in (*found, *indented)]
+
+
 def fill_folder(folder: Path) -> None:
     """The files that the commands name, small ones; and the bundled example where it lies in the repository."""
     example = ROOT / "src" / "snips" / "assets" / "example.png"

@@ -13,6 +13,7 @@ import snips
 from batch_cases import pictures
 from snips import InverseProblem, load_image, load_prior, make_operator, restore
 from snips.cli import app
+from snips.posing.pictures import PhotoProblem
 from snips.priors import StationaryGaussian, precision
 from snips.priors.precision import with_precision
 from snips.restoration import Interrupted
@@ -49,7 +50,7 @@ def problem():
 
 def test_restore_on_is_restore(problem):
     prior, options = StationaryGaussian.natural((1, 8, 8)), {"nfe": 8, "samples": 2}
-    here, there = restore(problem, prior, **options), restore_on(CPU, problem, prior, **options)
+    here, there = restore(problem, prior, **options), restore_on(CPU, PhotoProblem(problem), prior, **options)
     assert torch.equal(here.samples, there.samples)
     assert there.problem is problem
     assert there.settings["device"] == "cpu"
@@ -62,7 +63,7 @@ def test_what_was_finished_comes_back(problem):
 
     prior = StationaryGaussian.natural((1, 8, 8))
     with pytest.raises(Interrupted) as stopped:
-        restore_on(CPU, problem, prior, nfe=8, samples=2, chunk=1, on_step=stop)
+        restore_on(CPU, PhotoProblem(problem), prior, nfe=8, samples=2, chunk=1, on_step=stop)
     assert stopped.value.finished is not None
     assert stopped.value.finished.samples.shape == (1, 1, 1, 8, 8)
     assert stopped.value.finished.problem is problem

@@ -6,15 +6,17 @@ The quick tests limit the calls of the denoiser and leave out what is LONG; the 
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_folder, steps
+from documented import LONG, NOT_RUN, PAGES, ROOT, Step, fill_folder, inline_commands, steps
 from snips import restoration
 from snips.cli import app
 
@@ -70,6 +72,44 @@ def test_page_runs_with_few_calls(page, folder, monkeypatch):
 @pytest.mark.parametrize("page", WITH_STEPS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs_as_written(page, folder):
     run_page(page, long_ones=True)
+
+
+def options_of(words: list[str]) -> set[str]:
+    """What a command takes: those of our own from the application, those of a script from its text."""
+    if words[0] == "snips":
+        group: Any = typer.main.get_command(app)
+        command = group.commands.get(words[1]) if not words[1].startswith("-") else group
+        assert command is not None, f"there is no command `{' '.join(words[:2])}`"
+        return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | HELP
+    script = ROOT / words[1]
+    assert script.is_file(), f"there is no script {words[1]}"
+    imported = [script.parent / f"{name}.py" for name in re.findall(r"^from (\w+) import", script.read_text(), re.M)]
+    texts = (file.read_text() for file in (script, *imported) if file.is_file())
+    return {option for text in texts for option in re.findall(r"""["'](--[\w-]+)["']""", text)}
+
+
+HELP = {"--help", "--version", "--install-completion"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_within_a_text_exist_and_have_these_options(page):
+    for words in inline_commands(page.read_text(encoding="utf-8")):
+        words = [word for word in words if "=" not in word]
+        given = {word.split("=")[0] for word in words[1:] if word.startswith("-") and len(word) > 1}
+        if len(words) > 1:
+            assert given <= options_of(words), " ".join(words)
+
+
+def test_a_command_within_a_text_that_does_not_exist_is_noticed():
+    assert inline_commands("as `snips restor x.png` and `snips restore --colour` do") == [
+        ["snips", "restor", "x.png"],
+        ["snips", "restore", "--colour"],
+    ]
+    with pytest.raises(AssertionError, match="no command `snips restor`"):
+        options_of(["snips", "restor"])
+    assert "--colour" not in options_of(["snips", "restore"])
+    with pytest.raises(AssertionError, match="no script"):
+        options_of(["python", "benchmarks/absent.py"])
 
 
 def test_every_reason_not_to_run_is_used():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -56,17 +57,29 @@ def _module_page(part: str, modules: list[str]) -> str:
 
 
 def public_names_page() -> str:
-    """`snips` itself: a list of its names that leads to where each is defined."""
+    """`snips` itself: what each of its names is, and where it is defined."""
     import snips
 
-    found = {name: getattr(snips, name) for name in snips.__all__}
-    rows = [
-        f"- [`snips.{name}`][{value.__module__}.{value.__name__}]"
-        for name, value in sorted(found.items())
-        if hasattr(value, "__module__")
-    ]
-    rows.append("- [`snips.PROBLEMS`][snips.problems.PROBLEMS]")
-    return "# snips\n\nWhat `import snips` offers; other modules are imported by name.\n\n" + "\n".join(rows) + "\n"
+    rows = [_public_name(name, getattr(snips, name)) for name in sorted(snips.__all__)]
+    table = ["| name | what it is |", "|---|---|", *rows]
+    return "# snips\n\nWhat `import snips` offers; other modules are imported by name.\n\n" + "\n".join(table) + "\n"
+
+
+DESCRIBED = {  # values, which have no docstring of their own
+    "PROBLEMS": ("snips.problems.PROBLEMS", "The problems that `make_operator` knows, by name."),
+}
+
+
+def _public_name(name: str, value: Any) -> str:
+    """A row: the name, as a link where the reference has it, and the first sentence of its docstring."""
+    if name in DESCRIBED:
+        place, text = DESCRIBED[name]
+    elif isinstance(value, ModuleType):
+        place, text = None, f"A module: {(value.__doc__ or '').strip().splitlines()[0]}"
+    else:
+        place, text = f"{value.__module__}.{value.__name__}", (value.__doc__ or "").strip().splitlines()[0]
+    shown = f"`snips.{name}`" if place is None else f"[`snips.{name}`][{place}]"
+    return f"| {shown} | {text.replace('|', chr(92) + '|')} |"
 
 
 def commands_page() -> str:

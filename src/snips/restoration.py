@@ -229,7 +229,7 @@ def _result(
         "seconds": round(time.perf_counter() - started + (checkpoint.spent if checkpoint else 0), 3),
         "threads": torch.get_num_threads(),
         **({"notes": list(posed.notes)} if posed.notes else {}),
-        **({"noise": str(posed.noise)} if posed.noise else {}),
+        **({"noise": str(posed.noise), "noise_doubt": posed.noise.doubt or None} if posed.noise else {}),
         **more,
     }
     return Restoration(posed.problem, drawn, storage.plain(settings), posed.alpha)

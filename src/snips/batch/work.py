@@ -16,7 +16,6 @@ from snips.batch.folders import RunFolder, RunSettings
 from snips.batch.items import Item
 from snips.batch.posed import posed_item
 from snips.operators import LinearOperator
-from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, misfit, prior_for, takes_grey
 from snips.priors.digest import weights_digest
@@ -25,7 +24,7 @@ from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet
 from snips.problems import make_operator
 from snips.restoration import Restoration
-from snips.results.checkpoints import fingerprint_of
+from snips.results.checkpoints import Checkpoint, fingerprint_of
 from snips.results.storage import plain
 from snips.running import costs
 from snips.running.devices import restore_on
@@ -168,7 +167,8 @@ def _saved(result: Restoration, folder: RunFolder, item: Item) -> str | None:
     return None
 
 
-def _restored(folder: RunFolder, settings: RunSettings, item: Item):
+def _restored(folder: RunFolder, settings: RunSettings, item: Item) -> tuple[Restoration, Checkpoint, str | None]:
+    """The result of an item, its state on the disk, and a warning."""
     digest, seed = item.digest(), item.seed(settings.seed)
     posed = posed_item(item, seed, workshop().operator, workshop().takes_grey(settings.prior))
     costs.check_results(posed.problem, settings.samples)  # the system would end the run, and the next at the same item
@@ -182,7 +182,7 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     tiles = tiles_for(posed.problem, prior, settings.tile, settings.untiled_pixels)
     result = restore_on(
         torch.device(settings.device),
-        posed.problem,
+        posed,
         tiles.prior if tiles else prior,
         sampler=settings.sampler,
         samples=settings.samples,
@@ -194,11 +194,4 @@ def _restored(folder: RunFolder, settings: RunSettings, item: Item):
     origin |= {"tiles": tiles.record()} if tiles else {}
     origin |= {"prior_doubt": doubt} if (doubt := misfit(network, shape)) else {}
     warning = f"{item.key}: its state could not be read, so it was begun anew ({damage})" if damage else None
-    return _with_origin(result, posed, origin), checkpoint, warning
-
-
-def _with_origin(result: Restoration, posed: PhotoProblem, origin: dict[str, Any]) -> Restoration:
-    origin = {**origin, "notes": list(posed.notes)}
-    if posed.noise is not None:
-        origin |= {"noise": str(posed.noise), "noise_doubt": posed.noise.doubt or None}
-    return replace(result, settings={**result.settings, **origin}, alpha=posed.alpha)
+    return replace(result, settings={**result.settings, **origin}), checkpoint, warning

@@ -11,16 +11,17 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TimeRemainingColumn
 
 from snips.batch import RunFolder, RunSettings, read_items, run_batch, stacks
 from snips.batch.folders import source_name
 from snips.batch.runs import Standing
 from snips.batch.scores import Scores
 from snips.batch.work import ItemOutcome, check_prior_precision, untiled_pixels, weights_digests
-from snips.cli.app import ForceOption, JsonOption, app, err, one_line, say
+from snips.cli.app import ForceOption, JsonOption, app, one_line, say
 from snips.cli.grouped import grouped
 from snips.cli.problem_options import FileOptions
+from snips.cli.progress import Watch
 from snips.cli.sampler_options import SamplingOptions
 from snips.posing.from_files import problem_name
 from snips.problems import problem_entry
@@ -132,32 +133,22 @@ def _machine(
     }
 
 
-class _Watch:
-    """Items done, their rate and the time left: a bar on a terminal, elsewhere now and then a line."""
+class _Watch(Watch):
+    """Items done, their rate and the time left; in lines only now and then."""
 
     def __init__(self, quiet: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.progress = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
-        self.task, self.lines = self.progress.add_task("restoring", total=None), not (quiet or err.is_terminal)
+        super().__init__("restoring", quiet, TimeRemainingColumn())
         self.started, self.told, self.quiet = time.monotonic(), 0.0, quiet
-
-    def __enter__(self) -> _Watch:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
 
     def update(self, standing: Standing, outcome: ItemOutcome | None) -> None:
         if outcome is not None and outcome.error is not None and not self.quiet:
             one_line(f"{outcome.key}: {outcome.error}")
         done, seconds = standing.before + standing.done, time.monotonic() - self.started
         rate = f"{60 * standing.done / seconds:.3g} a minute" if standing.done else "restoring"
-        self.progress.update(self.task, completed=done, total=standing.total, description=rate)
-        if self.lines and (time.monotonic() - self.told > LINE_SECONDS or done == standing.total):
+        self.show(rate, done, standing.total)
+        if time.monotonic() - self.told > LINE_SECONDS or done == standing.total:
             self.told = time.monotonic()
-            told = f"{done} of {standing.total}, {standing.failed} failed, {rate}, {_left(standing, seconds)}"
-            err.print(told, markup=False, highlight=False, soft_wrap=True)
+            self.line(f"{done} of {standing.total}, {standing.failed} failed, {rate}, {_left(standing, seconds)}")
 
 
 def _left(standing: Standing, seconds: float) -> str:

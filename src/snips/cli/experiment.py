@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TimeElapsedColumn
 from rich.table import Table
 
-from snips.cli.app import ForceOption, JsonOption, PrecisionOption, SeedOption, app, err, out
+from snips.cli.app import ForceOption, JsonOption, PrecisionOption, SeedOption, app, out
+from snips.cli.progress import Watch
 from snips.names import unknown_name
 from snips.priors.precision import check_precision
 from snips.samplers.base import StepInfo
@@ -54,8 +55,8 @@ def experiment(
     samplers = tuple(dict.fromkeys(sampler or ALL_SAMPLERS))
     request = Request(output, data, images, quick, bundled, prior, precision, nfe, samplers, seed)
     _check(name, request)
-    with _Bar(quiet=as_json) as bar:
-        record = run(name, EXPERIMENTS[name], request, bar.update, force)
+    with _Watch("", as_json, TimeElapsedColumn()) as watch:
+        record = run(name, EXPERIMENTS[name], request, watch.update, force)
     if as_json:
         print(json.dumps(record))
         return
@@ -116,25 +117,10 @@ def _list(summaries: dict[str, str], as_json: bool) -> None:
     out.print(table)
 
 
-class _Bar:
-    """A bar on a terminal; elsewhere a line for each part, for logs."""
-
-    def __init__(self, quiet: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self.progress = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
-        self.task = self.progress.add_task("", total=None)
-        self.lines = not (quiet or err.is_terminal)
-
-    def __enter__(self) -> _Bar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
+class _Watch(Watch):
+    """The part that is computed, and how far it is."""
 
     def update(self, label: str, done: int, total: int, info: StepInfo | None) -> None:
-        within = info.step / info.total if info else 0
-        text = f"{label} ({100 * within:.0f} %)" if info else label
-        self.progress.update(self.task, completed=done, total=total, description=text)
-        if self.lines and info is None and label:
-            err.print(f"{done + 1} of {total}: {label}", markup=False, highlight=False, soft_wrap=True)
+        self.show(f"{label} ({100 * info.step / info.total:.0f} %)" if info else label, done, total)
+        if info is None and label:
+            self.line(f"{done + 1} of {total}: {label}")

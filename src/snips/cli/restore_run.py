@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TimeRemainingColumn
 
 from snips.cli.app import err
+from snips.cli.progress import progress_bar
 from snips.files import read_json
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
@@ -75,12 +76,11 @@ class RestoreRun:
         return len(self.settings["sigmas"]) * self.settings["tau"] if langevin else self.settings["nfe"]
 
     def sample(self, quiet: bool) -> Restoration:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+        with progress_bar(quiet, TimeRemainingColumn()) as progress:
             bar = progress.add_task("sampling", total=None)
             result = restore_on(
                 self.device,
-                self.posed.problem,
+                self.posed,
                 self.prior,
                 sampler=self.sampler,
                 samples=self.samples,
@@ -159,11 +159,9 @@ class RestoreRun:
             return result, 2
 
     def _with_origin(self, result: Restoration) -> Restoration:
-        """What the command knows and the mathematics does not: its words, notes on the file, its transparency."""
-        origin: dict[str, Any] = {"command": self.command, "notes": list(self.posed.notes)}
-        origin |= {"noise": str(self.posed.noise)} if self.posed.noise else {}
-        origin |= {"tiles": self.tiles.record()} if self.tiles else {}
-        return replace(result, settings={**result.settings, **origin}, alpha=self.posed.alpha)
+        """What the command knows beside: its words, and into which tiles calls were cut."""
+        origin = {"command": self.command, **({"tiles": self.tiles.record()} if self.tiles else {})}
+        return replace(result, settings={**result.settings, **origin})
 
 
 def recorded(folder: Path, checkpoint: Checkpoint | None, finished: bool) -> dict[str, Any]:

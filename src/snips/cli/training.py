@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from snips.cli.app import JsonOption, SeedOption, app, err, say
+from snips.cli.app import JsonOption, SeedOption, app, say
 from snips.cli.grouped import grouped
+from snips.cli.progress import progress_bar
 from snips.names import unknown_name
 from snips.posing.from_files import read_numbers
 from snips.priors.registry import BUNDLED
@@ -94,7 +95,7 @@ def train(
         torch.set_num_threads(threads)
     settings = _settings(preset, network, str(data), run, cache, options.given())
     settings = _with_channels(settings, preset, channels, str(data))
-    with _progress(as_json or not is_first()) as progress:
+    with progress_bar(as_json or not is_first(), TimeElapsedColumn(), TimeRemainingColumn()) as progress:
         state = run_training(settings, on_step=_Bar(progress, settings.steps))
     facts = {"weights": str(run / "weights.safetensors"), "step": state.step, "hours": state.seconds / 3600}
     facts["hours_before"] = state.inherited / 3600
@@ -130,12 +131,6 @@ def _with_channels(settings: TrainSettings, preset: str, channels: str | None, d
     if channels is not None:
         return with_channels(settings, read_numbers("--channels", channels, None, int))
     return with_channels(settings, (1,) if are_grey(data, settings.own) else (3,)) if preset == "custom" else settings
-
-
-def _progress(quiet: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
-    return Progress(*columns, *times, console=err, transient=True, disable=quiet or not err.is_terminal)
 
 
 class _Bar:

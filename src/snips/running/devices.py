@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from snips.names import unknown_name
+from snips.posing.pictures import PhotoProblem
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.restoration import Broken, Interrupted, Restoration, restore
@@ -38,15 +39,16 @@ def moved(problem: InverseProblem, device: torch.device) -> InverseProblem:
     return replace(problem, y=problem.y.to(device), truth=truth)
 
 
-def restore_on(device: torch.device, problem: InverseProblem, prior: Prior, **options: Any) -> Restoration:
+def restore_on(device: torch.device, posed: PhotoProblem, prior: Prior, **options: Any) -> Restoration:
     """`restore()` on a device; what it returns, or what was finished when it was stopped, is on the CPU again."""
 
     def returned(result: Restoration) -> Restoration:
         settings = {**result.settings, "device": str(device)}
-        return replace(result, problem=problem, samples=result.samples.cpu(), settings=settings)
+        return replace(result, problem=posed.problem, samples=result.samples.cpu(), settings=settings)
 
     try:
-        return returned(restore(moved(problem, device), prior.to(device), **options))
+        there = replace(posed, problem=moved(posed.problem, device))
+        return returned(restore(there, prior.to(device), **options))
     except Interrupted as stop:
         raise Interrupted(None if stop.finished is None else returned(stop.finished)) from stop
     except Broken as failure:
