@@ -11,11 +11,11 @@ import argparse
 import json
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from torch import nn
 
+from measure import RESULTS, store
 from snips.priors.unet import UNet, UNetConfig
 from snips.training.data import Crops, ImageSet, held_out_crops
 from snips.training.image_files import load_images
@@ -23,7 +23,6 @@ from snips.training.loop import TrainSettings, start, train_step
 from snips.training.loss import NoiseLevels, psnr_table
 from snips.training.record import averaged
 
-RESULTS = Path(__file__).parent / "results" / "denoiser_trials.json"
 SIGMAS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
 DEEP = UNetConfig(size=(64, 64))
 LIGHT = replace(DEEP, encoder=(2, 2, 2), decoder=(2, 2, 2))
@@ -127,9 +126,9 @@ def main() -> None:
 
 
 def _store(name: str, result: dict[str, object]) -> None:
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(stored | {name: result}, indent=1) + "\n")
+    """Beside the trials that were run before."""
+    file = RESULTS / "denoiser_trials.json"
+    store("denoiser_trials", (json.loads(file.read_text())["results"] if file.exists() else {}) | {name: result})
     psnr = " ".join(f"{value:5.2f}" for value in result["psnr"].values())  # pyright: ignore
     print(f"{name:18s} {psnr}  {result['images']:6d} images, {result['macs'] / 1e6:.0f} MMAC", flush=True)  # pyright: ignore
 

@@ -52,7 +52,7 @@ class Hidden:
         coordinates = Coordinates(self.problem, self.chains)
         level = coordinates.at(SIGMA)
         self.guide = Guide(coordinates, model, level)
-        measured = level.decided.expand(1, *SHAPE).flatten()
+        measured = level.hidden.expand(1, *SHAPE).flatten()
         around = torch.where(measured, level.pull[0].flatten(), Vt @ truth)
         noisy_bar = around + level.variance.expand(1, *SHAPE).flatten().sqrt() * noise(N, seed=2)
         self.x = operator.V(noisy_bar.reshape(1, *SHAPE)).expand(chains, *SHAPE)

@@ -23,7 +23,7 @@ COMMAND = "python docs/figures/problems.py"
 
 
 def hole() -> torch.Tensor:
-    """A square over the eyes is hidden."""
+    """A bar over the eyes is hidden."""
     seen = torch.ones(64, 64, dtype=torch.bool)
     seen[20:36, 14:50] = False
     return seen

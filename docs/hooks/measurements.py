@@ -214,7 +214,8 @@ MEASUREMENTS = [
         "Which network to train",
         BENCHMARKS / "denoiser_trials.json",
         "python benchmarks/denoiser_trials.py --data FOLDER",
-        "PSNR on held-out faces by noise level, after equal times of training on one CPU core.",
+        "PSNR on held-out faces by noise level, after equal times of training on one CPU core; "
+        "[more trials](network_trials.md).",
         trials,
     ),
     *(

@@ -142,18 +142,21 @@ def denoising(record: dict[str, Any]) -> str:
         other = row["ffdnet"]
         return ["–", "–"] if other is None else [f"{other:.2f}", f"{row['psnr'] - other:+.2f}"]
 
-    rows = [
-        [f"{row['sigma']:g}", f"{row['psnr']:.2f} ± {row['standard_error']:.2f}", *beside(row)]
-        for row in record["test"]
-    ]
-    return table(["sigma", "PSNR, dB", "FFDNet", "difference"], rows)
+    def ours(row: dict[str, Any]) -> list[str]:
+        return [f"{row['psnr']:.2f} ± {row['standard_error']:.2f}", f"{row['linear']:.2f}"]
+
+    rows = [[str(row["channels"]), f"{row['sigma']:.3g}", *ours(row), *beside(row)] for row in record["test"]]
+    return table(["channels", "sigma", "PSNR, dB", "its linear filter alone", "FFDNet", "difference"], rows)
 
 
 def trials(record: dict[str, Any]) -> str:
-    networks = {name: row for name, row in record.items() if name != "notes"}
+    networks = record["results"]
     sigmas = next(iter(networks.values()))["psnr"]
-    rows = [[name, *(f"{row['psnr'][sigma]:.2f}" for sigma in sigmas)] for name, row in networks.items()]
-    return table(["network", *(f"{sigma}, dB" for sigma in sigmas)], rows)
+    rows = [
+        [name, f"{row['parameters'] / 1e6:.1f} M", f"{row['images']:,}", *(f"{row['psnr'][s]:.2f}" for s in sigmas)]
+        for name, row in networks.items()
+    ]
+    return table(["trial", "parameters", "images seen", *(f"{sigma}, dB" for sigma in sigmas)], rows)
 
 
 def facts(record: dict[str, Any]) -> str:

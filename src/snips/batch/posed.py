@@ -13,17 +13,20 @@ from snips.batch.items import OPTION, Item
 from snips.operators.pictures import framed
 from snips.photos.photo import as_photo, checked_range, load_photo
 from snips.posing.from_files import (
-    DEFAULT_SIGMA,
+    Said,
     file_options,
     option_value,
+    posed_numbers,
+    posed_photo,
     posed_problem,
     problem_name,
     read_numbers,
+    read_shape,
     sigma_from,
 )
 from snips.posing.grey import as_grey
-from snips.posing.numbers import channels_first, pose_numbers
-from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
+from snips.posing.numbers import channels_first
+from snips.posing.pictures import PhotoProblem
 from snips.problems import Build, problem_entry
 
 
@@ -31,7 +34,7 @@ def posed_item(item: Item, seed: int, build: Build, grey: bool) -> PhotoProblem:
     """The problem that an item's row describes; a file that cannot be read is bad input."""
     row = item.row
     try:
-        posed = (_from_stack if "index" in row else _from_file)(row, seed, build, grey)
+        posed = (_from_stack if "index" in row else _from_file)(row, _said(row, seed, grey), build)
         if len(posed.problem) != 1:
             raise ValueError(f"{row['file']}: an item is one image, but this one holds {len(posed.problem)}")
         return _with_truth(posed, row) if "truth" in row else posed
@@ -53,40 +56,24 @@ def _with_truth(posed: PhotoProblem, row: dict[str, Any]) -> PhotoProblem:
     return replace(posed, problem=replace(posed.problem, truth=truth.to(posed.problem.y)))
 
 
-def _from_file(row: dict[str, Any], seed: int, build: Build, grey: bool) -> PhotoProblem:
-    options = _options(row)
-    return posed_problem(
-        Path(row["file"]),
-        row.get("problem"),
-        _sigma(row, options),
-        bool(row.get("simulate")),
-        seed,
-        options,
-        _range(row),
-        row.get("shape"),
-        build,
-        grey,
-    )
+def _said(row: dict[str, Any], seed: int, grey: bool) -> Said:
+    options, simulated, shape = _options(row), bool(row.get("simulate")), read_shape(row.get("shape"))
+    return Said(row.get("problem"), _sigma(row, options), simulated, seed, options, _range(row), shape, grey)
 
 
-def _from_stack(row: dict[str, Any], seed: int, build: Build, grey: bool) -> PhotoProblem:
+def _from_file(row: dict[str, Any], said: Said, build: Build) -> PhotoProblem:
+    return posed_problem(Path(row["file"]), said, build)
+
+
+def _from_stack(row: dict[str, Any], said: Said, build: Build) -> PhotoProblem:
     """A slice of an array: the problem's measurement where the shape of the image is said, else a picture."""
     values = stacks.read(Path(row["file"]), row["dataset"], row["index"])
-    options = _options(row)
-    name, sigma = problem_name(row.get("problem"), options), _sigma(row, options)
-    shape = None if row.get("shape") is None else read_numbers("--shape", row["shape"], 3, int)
-    level = AUTO if sigma is None else sigma
-    if shape is not None and not row.get("simulate"):
-        posed = pose_numbers(values, name, level, options, shape, build, has_range="range" in row)
+    if said.shape is not None and not said.simulated:
+        posed = posed_numbers(values, said, build)
         if posed is not None:
             return posed
-        values = channels_first(values, build(name, shape, **options))
-    photo = as_photo(values, _range(row))
-    if grey and shape is None:
-        photo = as_grey(photo, name, options)
-    if row.get("simulate"):
-        return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
-    return pose(photo, name, level, options, shape, build)
+        values = channels_first(values, build(said.name, said.shape, **said.options))
+    return posed_photo(as_photo(values, said.values), said, build)
 
 
 def _options(row: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from snips.cli.problem_options import FileOptions, with_sigma
 from snips.cli.restore_plan import RestorePlan
 from snips.cli.restore_run import RestoreRun, discard, note, recorded, save_somewhere, uninterrupted
 from snips.cli.sampler_options import SamplingOptions
-from snips.posing.from_files import posed_problem, problem_name
+from snips.posing.from_files import Said, posed_problem, problem_name, read_shape
 from snips.posing.measurement_files import is_measurement
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
@@ -106,11 +106,10 @@ def _posed(image: Path, stated: FileOptions, sampling: SamplingOptions) -> tuple
     options = stated.read_options()
     # a stored measurement knows its problem, and checks the noise itself
     own_scale = is_measurement(image) or problem_entry(problem_name(stated.problem, options)).own_scale
-    level, grey, values = stated.read_sigma(own_scale), takes_grey(sampling.prior), stated.read_range()
-    posed = posed_problem(
-        image, stated.problem, level, stated.simulate, sampling.seed, options, values, stated.shape, grey=grey
-    )
-    return posed, level
+    level, shape, values = stated.read_sigma(own_scale), read_shape(stated.shape), stated.read_range()
+    grey = takes_grey(sampling.prior)
+    said = Said(stated.problem, level, stated.simulate, sampling.seed, options, values, shape, grey)
+    return posed_problem(image, said), level
 
 
 def _prior(name: str | None, image_shape: tuple[int, int, int], quiet: bool) -> Prior:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-from snips.photos.photo import ValueRange, load_photo
+from snips.photos.photo import Photo, ValueRange, load_photo
 from snips.posing import measurement_files
 from snips.posing.grey import as_grey
 from snips.posing.noise import estimate_noise
@@ -21,6 +22,28 @@ from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
 from snips.problems import PROBLEMS, Build, make_operator, problem_entry
 
 DEFAULT_PROBLEM, DEFAULT_SIGMA = "denoise", 0.1
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said of a measurement; None where nothing was."""
+
+    problem: str | None = None
+    sigma: float | str | None = None
+    simulated: bool = False  # the photo is the truth
+    seed: int = 0  # of the simulated noise
+    options: dict[str, Any] = field(default_factory=dict)  # of the problem
+    values: ValueRange | None = None  # of black and white
+    shape: tuple[int, int, int] | None = None  # of the image
+    grey: bool = False  # three equal channels are taken as one
+
+    @property
+    def name(self) -> str:
+        return problem_name(self.problem, self.options)
+
+    @property
+    def level(self) -> float | str:
+        return AUTO if self.sigma is None else self.sigma
 
 
 def file_options(mask: Path | None, kernel: Path | None, factor: int | None, matrix: Path | None) -> dict[str, Any]:
@@ -95,6 +118,10 @@ def read_numbers(option: str, text: str, count: int | None, kind: type) -> tuple
     return numbers
 
 
+def read_shape(text: str | None) -> tuple[int, int, int] | None:
+    return None if text is None else read_numbers("--shape", text, 3, int)  # pyright: ignore[reportReturnType]
+
+
 def sigma_from(
     text: str | float | None, confirm: Callable[[str], bool] = lambda _: False, own_scale: bool = False
 ) -> float | str | None:
@@ -119,40 +146,40 @@ def sigma_from(
     raise ValueError(f"{told}: did you mean --sigma {meant:.4g}, which is {sigma:g}/255?")
 
 
-def posed_problem(
-    file: Path,
-    problem: str | None,
-    sigma: float | str | None,
-    simulated: bool,
-    seed: int,
-    options: dict[str, Any],
-    values: ValueRange | None,
-    shape: str | None,
-    build: Build = make_operator,
-    grey: bool = False,
-) -> PhotoProblem:
-    """The file as a stored measurement, as y, or as the truth; with `grey`, three equal channels are taken as one."""
+def posed_problem(file: Path, said: Said, build: Build = make_operator) -> PhotoProblem:
+    """The file as a stored measurement, as y, or as the truth."""
     if measurement_files.is_measurement(file):
-        if problem is not None or options or simulated or values is not None or shape is not None:
+        if said.problem is not None or said.options or said.simulated or said.values or said.shape:
             measurement_files.load_measurement(file, build)  # a file that is none, or damaged, has a reason of its own
             raise ValueError(f"{file} knows its problem: leave out --problem, --simulate and the problem's options")
-        return _stored(file, sigma, build)
-    name = problem_name(problem, options)
-    wanted = None if shape is None else read_numbers("--shape", shape, 3, int)
-    level = AUTO if sigma is None else sigma
-    if not simulated and (values is None or problem_entry(name).no_picture):
-        if (numbers := numbers_in(file, name, wanted)) is not None and wanted is not None:
-            posed = pose_numbers(numbers, name, level, options, wanted, build, has_range=values is not None)
+        return _stored(file, said.sigma, build)
+    entry, values = problem_entry(said.name), said.values
+    if not said.simulated and (values is None or entry.no_picture):
+        if (numbers := numbers_in(file, said.name, said.shape)) is not None:
+            posed = posed_numbers(numbers, said, build)
             if posed is not None:
                 return posed
-        if problem_entry(name).own_scale and file.suffix.lower() in measurement_files.ARRAYS:
+        if entry.own_scale and file.suffix.lower() in measurement_files.ARRAYS:
             values = (0.0, 1.0)
-    photo = load_photo(file, values)
-    if grey and wanted is None:
-        photo = as_grey(photo, name, options)
-    if simulated:
-        return simulate(photo, name, DEFAULT_SIGMA if sigma is None else sigma, seed, options, build)
-    return pose(photo, name, level, options, wanted, build)
+    return posed_photo(load_photo(file, values), said, build)
+
+
+def posed_numbers(numbers: np.ndarray, said: Said, build: Build) -> PhotoProblem | None:
+    """Numbers that are the problem's measurement as they are; None where they are none, or the shape was not said."""
+    if said.shape is None:
+        return None
+    has_range = said.values is not None
+    return pose_numbers(numbers, said.name, said.level, said.options, said.shape, build, has_range=has_range)
+
+
+def posed_photo(photo: Photo, said: Said, build: Build) -> PhotoProblem:
+    """A photo as y, or as the truth."""
+    if said.grey and said.shape is None:
+        photo = as_grey(photo, said.name, said.options)
+    if said.simulated:
+        sigma = DEFAULT_SIGMA if said.sigma is None else said.sigma
+        return simulate(photo, said.name, sigma, said.seed, said.options, build)
+    return pose(photo, said.name, said.level, said.options, said.shape, build)
 
 
 def _stored(file: Path, sigma: float | str | None, build: Build) -> PhotoProblem:

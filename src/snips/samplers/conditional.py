@@ -29,7 +29,7 @@ class Level:
     q: Tensor  # min(r^2, 1): how much of the coordinate y tells by itself
     pull: Tensor  # q y_bar / s, written without division by small s
     variance: Tensor  # A: the paper's step size, sigma^2 |1 - r^(+-2)|
-    decided: Tensor  # r >= 1: the coordinate is known from y alone
+    hidden: Tensor  # r >= 1: the annealing noise hides the coordinate, and it is known from y alone
 
     def mean(self, denoised_bar: Tensor) -> Tensor:
         """m = (1 - q) D_bar + q y_bar / s."""
@@ -59,13 +59,13 @@ class Coordinates:
         measured = s > 0
         ratio = sigma / self.sigma_0 if self.sigma_0 > 0 else float("inf")
         r = torch.where(measured, s * ratio, 0)  # never 0 times infinity: sigma_0 is 0 only where H is
-        decided = r >= 1
-        q = torch.where(decided, 1, r**2)
-        gain = torch.where(decided, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
+        hidden = r >= 1
+        q = torch.where(hidden, 1, r**2)
+        gain = torch.where(hidden, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
         gain = torch.where(measured, gain, 0)
-        variance = sigma**2 * torch.where(decided, 1 - r.clamp(min=1) ** -2, 1 - q)
+        variance = sigma**2 * torch.where(hidden, 1 - r.clamp(min=1) ** -2, 1 - q)
         like = self.operator.singular_values
-        return Level(sigma, q.to(like), gain.to(like) * self.y_bar, variance.to(like), decided.to(like.device))
+        return Level(sigma, q.to(like), gain.to(like) * self.y_bar, variance.to(like), hidden.to(like.device))
 
     def white(self, noise: Tensor) -> Tensor:
         """Noise drawn in pixels as coordinates: the same for every basis that LAPACK may choose, real or complex."""

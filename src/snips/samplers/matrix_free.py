@@ -36,7 +36,7 @@ from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
 
 CG_STEPS, CG_TOLERANCE = 40, 1e-3  # of each draw; the noise of the level hides what is left
-SHARPEST = 100.0  # y is believed to sigma s_max / SHARPEST at most: better is not solvable in so few steps
+MOST_BELIEVED = 100.0  # y is believed to sigma s_max / MOST_BELIEVED at most: better is not solvable in so few steps
 TERMS = 20  # of the Chebyshev series
 
 
@@ -137,7 +137,7 @@ class Law:
 
     def believed(self, sigma: float) -> float:
         """The noise level of y that the solves work with."""
-        return max(self.sigma_0, sigma * self.largest / SHARPEST)
+        return max(self.sigma_0, sigma * self.largest / MOST_BELIEVED)
 
     def conditioned(self, x: Tensor, y: Tensor, sigma: float, spread: Tensor) -> Tensor:
         """x + R u with (I + R^T G R / s^2) u = R^T H^T (y - H x) / s^2, R R^T = C, s the noise level of y."""

@@ -143,7 +143,7 @@ def predict(
     A, A_next = level.variance.clamp(min=torch.finfo(level.variance.dtype).tiny), following.variance
     a2 = A_next / 2 if corrected else torch.zeros_like(A_next)
     k = (A_next / A).clamp(max=(following.sigma / level.sigma) ** 2).minimum(((A_next - a2) / A).sqrt())
-    k = torch.where(level.decided == following.decided, k, 0)
+    k = torch.where(level.hidden == following.hidden, k, 0)
     left = coordinates.operator.Vt(state.x) - level.mean(drawn_bar)
     move = torch.addcmul(following.mean(drawn_bar), k, left)
     spread = (A_next - k**2 * A - a2).clamp(min=0).sqrt()
@@ -156,7 +156,7 @@ def finish(coordinates: Coordinates, guide: Guide, denoised: Tensor, state: Stat
     """The clean image: x^; but y_bar / s, with the noise that it has, where that is less than the last level's."""
     drawn_bar = guide.draw(state.x, denoised, state.streams)
     noise = coordinates.white(state.streams.normal(state.x))
-    return torch.where(guide.level.decided, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)
+    return torch.where(guide.level.hidden, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)
 
 
 def _start(coordinates: Coordinates, guide: Guide, streams: Streams, corrected: bool, resume: Stored | None) -> State:

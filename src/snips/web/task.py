@@ -15,8 +15,8 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.operators.pictures import is_picture
 from snips.photos.photo import load_photo
-from snips.posing.grey import as_grey
-from snips.posing.pictures import AUTO, PhotoProblem, pose, simulate
+from snips.posing.from_files import Said, posed_photo
+from snips.posing.pictures import AUTO, PhotoProblem
 from snips.priors import Prior
 from snips.priors.choice import GAUSSIAN, choose_prior, prior_for, takes_grey
 from snips.priors.registry import BUNDLED
@@ -88,12 +88,9 @@ def build_problem(task: Task, limits: Limits) -> PhotoProblem:
     task.check(limits)
     build = partial(_built, limits)
     try:
-        photo = load_photo(task.picture)
-        if takes_grey(None if task.prior == AUTOMATIC else task.prior):
-            photo = as_grey(photo, task.problem, {})
-        if task.simulate:
-            return simulate(photo, task.problem, task.sigma, task.seed, {}, build=build)
-        return pose(photo, task.problem, task.sigma, {}, build=build)
+        grey = takes_grey(None if task.prior == AUTOMATIC else task.prior)
+        said = Said(task.problem, task.sigma, task.simulate, task.seed, grey=grey)
+        return posed_photo(load_photo(task.picture), said, build)
     except ValueError as error:
         raise ValueError(str(error).replace(str(task.picture), task.picture.name)) from error
 
