@@ -13,6 +13,7 @@ from scripts import load_script
 from snips import load_prior
 from snips.files import write_json
 from snips.priors.digest import weights_digest
+from snips.priors.precision import with_precision
 
 ROOT = Path(__file__).parent.parent
 
@@ -87,8 +88,14 @@ def test_stored_results_are_of_the_weights_that_are_bundled():
     records = {file.parent.name: json.loads(file.read_text()) for file in module.RESULTS.glob("*/result.json")}
     used = {name: record["results"]["prior"] for name, record in records.items() if "prior" in record["results"]}
     assert {name: prior["sha256"] for name, prior in used.items()} == {
-        name: weights_digest(load_prior(prior["name"])) for name, prior in used.items()
+        name: weights_digest(named_prior(prior["name"])) for name, prior in used.items()
     }
+
+
+def named_prior(name):
+    """A bundled prior, with the precision that its name may tell."""
+    bundled, _, precision = name.partition(", ")
+    return with_precision(load_prior(bundled), precision or "float32")
 
 
 def test_no_picture_of_test_images_is_tracked():
