@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from prior_files import TINY, message_for
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.ncsnv2_files import save_ncsnv2
-from snips.priors.registry import load_prior
+from snips.priors.registry import BUNDLED, load_prior
 from snips.priors.unet import UNet, save_unet
 
 
@@ -79,6 +79,10 @@ def test_a_hole_in_a_published_checkpoint_is_noticed(tmp_path):
         {"encoder": [60_000, 1, 1]},
         {"widths": []},
         {"widths": [8, 8.5, 16]},
+        {"size": [20_000, 20_000]},
+        {"size": ["a", "b"]},
+        {"widths": [6000, 6000, 6000]},
+        {"expansion": 5000},
         {"sigma_data": 0},
         {"sigma_max": "x"},
         {"sigma_min": 5, "sigma_max": 1},
@@ -90,6 +94,22 @@ def test_a_config_that_makes_no_sense(change, tmp_path):
     """Also one that asks for a network without end is refused before it is built."""
     save_unet(UNet(TINY), path := tmp_path / "x.safetensors")
     with safe_open(path, "pt") as file:
-        told = file.metadata()
+        told = {name: value for name, value in file.metadata().items() if name != "sha256"}
     save_file(load_file(path), path, {**told, "config": json.dumps({**json.loads(told["config"]), **change})})
     assert "config" in message_for(path)
+
+
+def test_a_changed_config_is_noticed(tmp_path):
+    """Another number in it would be another prior, whose weights still fit."""
+    save_unet(UNet(TINY), path := tmp_path / "x.safetensors")
+    content = path.read_bytes()
+    changed = content.replace(b'sigma_max\\": 40.0', b'sigma_max\\": 90.0')
+    assert changed != content
+    path.write_bytes(changed)
+    assert "is damaged" in message_for(path)
+
+
+@pytest.mark.parametrize("prior", BUNDLED.values(), ids=lambda prior: prior.name)
+def test_bundled_files_tell_their_digest(prior):
+    with safe_open(prior.file, "pt") as file:
+        assert "sha256" in file.metadata()

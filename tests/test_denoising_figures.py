@@ -12,7 +12,8 @@ from scripts import ROOT, load_script
 from snips import load_prior
 from snips.priors.digest import weights_digest
 from snips.priors.registry import BUNDLED
-from snips.priors.unet import UNet, read_note, save_unet
+from snips.priors.stored import read_note
+from snips.priors.unet import UNet, save_unet
 
 NAMES = ["faces", "natural"]
 

@@ -12,7 +12,8 @@ from PIL import Image
 
 from snips import load_prior
 from snips.priors.ncsnv2 import NCSNv2
-from snips.priors.unet import load_unet, read_note
+from snips.priors.stored import read_note
+from snips.priors.unet import load_unet
 from snips.training import train, with_channels, with_network, with_network_of
 from snips.training.checkpoint import read_checkpoint
 from snips.training.data import Crops

@@ -157,22 +157,31 @@ def test_checkpoint_of_another_network_is_refused(settings):
         train(replace(settings, network=replace(settings.network, widths=(8, 8, 8))))
 
 
-DATA = {"crop": 12, "batch": 3, "seed": 7, "mix": (3,), "folders": "others"}
-
-
-@pytest.mark.parametrize("name", DATA)
-def test_other_images_or_noise_are_another_run(settings, tmp_path, name):
-    """It would not end as if it had never stopped; the learning rate, the end and the place of the data may change."""
+@pytest.mark.parametrize(("name", "value"), [("crop", 12), ("batch", 3), ("seed", 7), ("mix", (3,))])
+def test_other_crops_or_noise_are_another_run(settings, name, value):
+    """It would not end as if it had never stopped."""
     train(replace(settings, steps=1))
-    changed = DATA[name]
-    if name == "folders":
-        shutil.copytree(tmp_path / "photos", tmp_path / changed)
-        changed = (str(tmp_path / changed),)
-    with pytest.raises(ValueError, match=r"go on with that.*--init .*weights\.safetensors"):
-        train(replace(settings, **{name: changed}))
-    moved = tmp_path / "elsewhere" / "photos"
+    with pytest.raises(ValueError, match=rf"{name} .*go on with those.*--init .*weights\.safetensors"):
+        train(replace(settings, **{name: value}))
+
+
+def test_other_images_are_another_run(settings, tmp_path):
+    """Also in a folder of the same name; the same ones elsewhere, another learning rate and another end are not."""
+    train(replace(settings, steps=1))
+    moved = tmp_path / "elsewhere" / "pictures"
     shutil.copytree(tmp_path / "photos", moved)
     assert train(replace(settings, folders=(str(moved),), lr=1e-5, steps=2, cooldown=1)).step == 2
+    shutil.copy(tmp_path / "photos" / "3.png", tmp_path / "photos" / "03.png")
+    with pytest.raises(ValueError, match="other images"):
+        train(settings)
+
+
+def test_weights_that_are_not_there_are_not_offered(settings, tmp_path):
+    train(replace(settings, steps=1))
+    (tmp_path / "run" / "weights.safetensors").unlink()
+    with pytest.raises(ValueError, match="batch 2, not 3") as told:
+        train(replace(settings, batch=3))
+    assert "--init" not in str(told.value)
 
 
 CHANGED = {  # what may not change on the way, and how a checkpoint of an earlier version tells of it

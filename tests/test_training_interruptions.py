@@ -71,8 +71,39 @@ def test_a_full_disk_is_named_with_the_run(settings, tmp_path, monkeypatch):
 
     with monkeypatch.context() as full:
         full.setattr(Path, "write_bytes", refuse)
-        with pytest.raises(OSError, match="run.*No space left.*the same command goes on"):
+        with pytest.raises(OSError, match="run.*No space left.*make space.*the same command goes on"):
             train(settings)
+    assert train(settings).step == settings.steps
+
+
+def test_a_full_disk_at_the_log_is_said_once(settings, tmp_path):
+    train(replace(settings, steps=1))
+    log = tmp_path / "run" / "log.jsonl"
+    log.unlink()
+    log.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as told:
+        train(settings)
+    assert str(told.value).count("cannot be written") == 1
+
+
+def test_a_folder_that_may_not_be_written_is_not_full(settings, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(OSError, match="Permission denied.*see whether it may be written") as told:
+        train(settings)
+    assert "space" not in str(told.value)
+    assert "goes on" not in str(told.value)  # there is no checkpoint yet
+
+
+def test_weights_that_run_away_do_not_replace_good_ones(settings, tmp_path):
+    train(replace(settings, steps=1))
+    checkpoint = tmp_path / "run" / "checkpoint.pt"
+    before = checkpoint.read_bytes()
+    with pytest.raises(FloatingPointError, match="goes on from it with a smaller --lr"):
+        train(replace(settings, steps=2, lr=1e7))
+    assert checkpoint.read_bytes() == before
     assert train(settings).step == settings.steps
 
 
@@ -98,17 +129,20 @@ def test_a_picture_with_a_broken_chunk_is_named(settings, tmp_path):
 
 
 def test_a_folder_that_may_not_be_read_is_named(settings, tmp_path, monkeypatch):
-    (tmp_path / "photos" / "secret").mkdir()
+    for name in ("secret", ".Trashes"):
+        (tmp_path / "photos" / name).mkdir()
     usual = os.scandir
 
     def guarded(path):
-        if Path(path).name == "secret":
+        if Path(path).name in ("secret", ".Trashes"):
             raise PermissionError(13, "Permission denied", str(path))
         return usual(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
     with pytest.raises(ValueError, match=r"cannot read the folder .*secret"):
         train(settings)
+    (tmp_path / "photos" / "secret").rmdir()
+    assert train(settings).step == settings.steps  # what is hidden is not entered
 
 
 def test_a_batch_in_pieces_is_the_same_batch(settings):
@@ -138,7 +172,7 @@ def test_too_little_memory_is_one_line(settings, tmp_path, monkeypatch):
     told = CliRunner().invoke(app, ["train", "--data", settings.folders[0], "--crop", "16", "--out", settings.out])
     assert told.exit_code == 2
     assert "not enough memory" in told.output
-    assert "--chunk" in told.output
+    assert "--chunk in `root train --help`" in told.output.replace("\n", " ")
 
 
 def test_hours_of_others_are_told_apart(settings, tmp_path):
@@ -163,6 +197,8 @@ BAD_STARTS = {
     "a folder": lambda weights: (weights.unlink(), weights.mkdir()),
     "a note that is none": lambda weights: changed(weights, note="{"),
     "no levels": lambda weights: changed(weights, config='{"widths": []}'),
+    "hours that are none": lambda weights: changed(weights, note='{"hours": null}'),
+    "endless hours": lambda weights: changed(weights, note='{"hours": Infinity}'),
     "a word for a number": lambda weights: changed(weights, config='{"sigma_max": "x"}'),
 }
 

@@ -60,7 +60,8 @@ class OneLineErrors(TyperGroup):
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-            one_line(f"there is not enough memory: take less at once (see --chunk in `{ctx.command_path} --help`)")
+            command = f"{ctx.command_path} {ctx.invoked_subcommand}"
+            one_line(f"there is not enough memory: take less at once (see --chunk in `{command} --help`)")
             raise typer.Exit(2) from error
         except Exception as error:
             if not hasattr(error, "format_message"):  # not a mistake in the arguments, but in snips

@@ -36,9 +36,9 @@ class TrainingOptions:
     steps: Annotated[int | None, typer.Option(help="The last step; until stopped, unless given.")] = None
     cooldown: Annotated[int | None, typer.Option(help="Steps at the end in which the learning rate falls.")] = None
     batch: Annotated[int | None, typer.Option(help="Images per step and process.")] = None
-    chunk: Annotated[int | None, typer.Option(help="How many of them at once, to save memory; all, if not given.")] = (
-        None
-    )
+    chunk: Annotated[
+        int | None, typer.Option(help="How many of them at once; all, or 4 of an NCSNv2, if not given.")
+    ] = None
     optimiser: Annotated[
         str | None, typer.Option(help="`adam`; or `muon`, for going on from good weights: with --batch 16.")
     ] = None

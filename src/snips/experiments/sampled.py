@@ -43,7 +43,7 @@ class Sampling:
         """The full settings, or tiny ones for a quick run."""
         return cls(
             sampler,
-            request.choose(samples, QUICK_SAMPLES),
+            request.choose(samples, min(samples, QUICK_SAMPLES)),
             request.seed,
             request.choose(100, QUICK_NFE) if request.nfe is None else request.nfe,
             QUICK_LANGEVIN if request.quick else PRESETS[preset],
@@ -115,15 +115,15 @@ def sample_facts(result: Restoration) -> dict[str, Any]:
     assert scores is not None, "experiments know the truth"
     assert truth is not None, "experiments know the truth"
     verdict, K = result.faithfulness(), len(result.samples)
-    covered = coverage(result.samples, truth, widest_level(K))
+    covered = coverage(result.samples, truth, widest_level(K)) if K > 1 else None  # one sample is no interval
     rows = {"std_ratio": verdict.std_ratio, "p_value": verdict.p_value, "rho": verdict.rho}
     return {
         "image": result.problem.first_image,
         "sigma_0": result.problem.sigma_0,
         "psnr_samples": scores[0][:, 0].tolist(),
         "psnr_mean": scores[1].item(),
-        "covered": covered.share,
-        "coverage_level": covered.level,
+        "covered": None if covered is None else covered.share,
+        "coverage_level": None if covered is None else covered.level,
         **{name: None if values is None else values[:, 0].tolist() for name, values in rows.items()},
         "seconds": result.settings["seconds"],
     }
@@ -150,7 +150,7 @@ def summary_row(facts: list[dict[str, Any]]) -> dict[str, Any]:
         "psnr_sample": mean_and_error(samples),
         "psnr_mean": mean_and_error(means),
         "gap": mean_and_error([m - s for m, s in zip(means, samples, strict=True)]),
-        "coverage": mean_and_error([f["covered"] for f in facts]),
+        "coverage": None if first["covered"] is None else mean_and_error([f["covered"] for f in facts]),
         "coverage_level": first["coverage_level"],
         "faithfulness": pooled_faithfulness(facts),
         "seconds": statistics.fmean(f["seconds"] for f in facts),

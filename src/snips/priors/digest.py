@@ -24,9 +24,3 @@ def tensors_digest(tensors: Mapping[str, Tensor], what: str = "") -> str:
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def check_digest(path: object, tensors: Mapping[str, Tensor], told: str | None) -> None:
-    """Refuse tensors that are not those that were written; files of earlier versions do not tell theirs."""
-    if told is not None and tensors_digest(tensors) != told:
-        raise ValueError(f"{path} is damaged: its weights are not those that were written; fetch or make it again")

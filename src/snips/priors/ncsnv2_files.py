@@ -6,8 +6,6 @@ step, EMA shadow (parameter name -> tensor). Which of the networks it holds show
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import re
 import warnings
@@ -17,20 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from snips.files import damaged_entry, new_file
-from snips.priors.digest import check_digest, tensors_digest
+from snips.files import damaged_entry
 from snips.priors.ncsnv2 import NCSNv2, NCSNv2Deeper
+from snips.priors.stored import StrPath, read_weights, write_weights
 
 FORMAT = "snips-ncsnv2-1"
 ARCHITECTURES = (NCSNv2, NCSNv2Deeper)
 EMA_ENTRY = 4  # where a published list has its EMA shadow; runs without EMA end before it
 
 Weights = dict[str, Tensor]
-StrPath = str | os.PathLike[str]
 
 
 def load_checkpoint(path: StrPath) -> NCSNv2:
@@ -50,25 +45,16 @@ def load_checkpoint(path: StrPath) -> NCSNv2:
 
 def load_ncsnv2(path: StrPath) -> NCSNv2:
     """The network in a file written by `save_ncsnv2`."""
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file ({error}): fetch or convert it again") from None
-    if metadata.get("format") != FORMAT:
+    told, state = read_weights(path)
+    if told.get("format") != FORMAT:
         raise ValueError(f"{path} holds no NCSNv2 of this package: convert a checkpoint with `snips convert`")
-    check_digest(path, state, metadata.get("sha256"))
     return _filled(path, _recognised(path, state), state)
 
 
 def save_ncsnv2(model: NCSNv2, path: StrPath, note: dict[str, Any] | None = None) -> None:
     """Write the weights, as they are, as safetensors, whole or not at all; `note` is kept beside them."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    told = {"format": FORMAT, "architecture": type(model).name, "note": json.dumps(note or {})}
-    content = save(tensors, {**told, "sha256": tensors_digest(tensors)})
-    with new_file(Path(path)) as work:
-        work.write_bytes(content)  # unlike `save_file`, which makes a file that only its owner may read
+    write_weights(path, {"format": FORMAT, "architecture": type(model).name}, tensors, note)
 
 
 def _read_pickle(path: StrPath) -> Any:

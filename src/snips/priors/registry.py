@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-
 from snips.names import unknown_name
 from snips.plugins import Plugin, plugins
 from snips.priors import ncsnv2_files, unet
 from snips.priors.base import Prior
 from snips.priors.denoiser import as_prior
+from snips.priors.stored import opened
 
 GAUSSIAN = "gaussian"  # has no file: `priors.choice` makes one for the shape of the image
 WEIGHTS = Path(__file__).parent / "weights"
@@ -100,11 +99,8 @@ def _load(load: Callable[[Path], Prior], path: Path) -> Prior:
 
 
 def _load_safetensors(path: Path) -> Prior:
-    try:
-        with safe_open(path, "pt") as file:
-            written = (file.metadata() or {}).get("format")
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file ({error}): fetch or make it again") from None
+    with opened(path) as file:
+        written = (file.metadata() or {}).get("format")
     if written not in FORMATS:
         raise ValueError(
             f"{path} holds no prior of this package (format {written!r}): make one with `snips train`, "

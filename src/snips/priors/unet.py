@@ -10,25 +10,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from snips.files import new_file
 from snips.names import is_whole, unknown_name
 from snips.priors.base import Prior, per_image
 from snips.priors.blocks import BLOCKS, Attention, NoiseLevel, zeroed
-from snips.priors.digest import check_digest, tensors_digest
+from snips.priors.stored import StrPath, read_weights, write_weights
 from snips.priors.wiener import Wiener
 
 Residual = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -65,6 +59,8 @@ class UNetConfig:
             raise ValueError(f"the counts of a U-Net must be whole numbers up to {LARGEST}, not {counts}")
         if self.block not in BLOCKS:
             raise ValueError(unknown_name("block", self.block, list(BLOCKS)))
+        if self.size is not None and not (len(self.size) == 2 and all(map(is_whole, self.size)) and min(self.size) > 0):
+            raise ValueError(f"the size of a U-Net's images is None or two whole numbers, not {self.size}")
         scales = (self.expansion, self.sigma_data, self.sigma_min, self.sigma_max)
         if not all(isinstance(scale, int | float) and 0 < scale < math.inf for scale in scales):
             raise ValueError(f"expansion and sigmas of a U-Net must be positive numbers, not {scales}")
@@ -170,67 +166,42 @@ def _pad(x: Tensor, stride: int) -> Tensor:
     return F.pad(x, (0, 0, 0, down), mode="reflect" if down < x.shape[-2] else "replicate")
 
 
-def save_unet(model: UNet, path: str | os.PathLike[str], note: dict[str, object] | None = None) -> None:
+def save_unet(model: UNet, path: StrPath, note: dict[str, Any] | None = None) -> None:
     """Write weights in half precision (the linear branch in full) with the config, whole or not at all."""
     tensors = {
         name: (value if name.startswith("wiener.") else value.half()).detach().cpu().contiguous()
         for name, value in model.state_dict().items()
     }
-    if not all(value.isfinite().all() for value in tensors.values()):
-        raise FloatingPointError(f"weights are no finite numbers, or too large: {path} is not written; lower --lr")
-    metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config)), "note": json.dumps(note or {})}
-    content = save(tensors, {**metadata, "sha256": tensors_digest(tensors)})
-    with new_file(Path(path)) as work:
-        work.write_bytes(content)
+    write_weights(path, {"format": FORMAT, "config": json.dumps(asdict(model.config))}, tensors, note)
 
 
-def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `save_unet` was told about the training, if anything."""
-    with _opened(path) as file:
-        note = json.loads((file.metadata() or {}).get("note", "{}"))
-    return note if isinstance(note, dict) else {}
-
-
-def load_unet(path: str | os.PathLike[str]) -> UNet:
+def load_unet(path: StrPath) -> UNet:
     """The network in a file written by `save_unet`, in float32 and ready to denoise."""
-    with _opened(path) as file:
-        metadata = file.metadata() or {}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} holds no U-Net of this package (format {metadata.get('format')!r})")
-    check_digest(path, tensors, metadata.get("sha256"))
-    return _rebuild(path, metadata.get("config", ""), {name: value.float() for name, value in tensors.items()})
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """The file may come from a stranger: whatever is wrong with it is bad input."""
-    if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder, not a file of weights")
+    told, tensors = read_weights(path)
+    if told.get("format") != FORMAT:
+        raise ValueError(f"{path} holds no U-Net of this package (format {told.get('format')!r})")
     try:
-        with safe_open(path, "pt") as file:
-            yield file
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a readable safetensors file ({error}); fetch or train it again") from None
-
-
-def _rebuild(path: str | os.PathLike[str], text: str, tensors: dict[str, Tensor]) -> UNet:
-    try:
-        config = parse_config(text)
-        _check_blocks(config, tensors)
+        config = parse_config(told.get("config", ""))
+        _check_shapes(config, tensors)
         model = UNet(config)
-        model.load_state_dict(tensors)
+        model.load_state_dict({name: value.float() for name, value in tensors.items()})
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path}: its weights do not fit its own config ({reason})") from None
     return model.eval().requires_grad_(False)
 
 
-def _check_blocks(config: UNetConfig, tensors: dict[str, Tensor]) -> None:
-    """Before anything is built: a false config could ask for networks without end."""
-    there = {tuple(name.split(".")[:3]) for name in tensors if name.startswith(("encoder.", "decoder."))}
-    if len(there) != sum(config.encoder) + sum(config.decoder):
-        raise ValueError(f"there are {len(there)} blocks, but {config.encoder} and {config.decoder} are told")
+def _check_shapes(config: UNetConfig, tensors: dict[str, Tensor]) -> None:
+    """Before anything is allocated: a false config could ask for blocks without end, or for all memory."""
+    blocks = {tuple(name.split(".")[:3]) for name in tensors if name.startswith(("encoder.", "decoder."))}
+    if len(blocks) != sum(config.encoder) + sum(config.decoder):
+        raise ValueError(f"there are {len(blocks)} blocks, but {config.encoder} and {config.decoder} are told")
+    with torch.device("meta"):
+        network = UNet(replace(config, size=None)).state_dict()  # what depends on the size is the filter's alone
+    if any(name not in tensors or tensors[name].shape != value.shape for name, value in network.items()):
+        raise ValueError("names or shapes are others")
+    if config.size and any(tensors[f"wiener.{c}.mean_image"].shape != (c, *config.size) for c in config.channels):
+        raise ValueError(f"its images are not of {config.size} pixels")
 
 
 def parse_config(text: str) -> UNetConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -14,16 +15,26 @@ import torch
 
 from snips.files import damaged_entry, flush, new_file
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class NotWritten(OSError):
+    """A run could not be written; the message says all."""
+
 
 @contextmanager
 def writing(run: Path) -> Iterator[None]:
-    """Say which run a full disk stopped, and that nothing is lost."""
+    """Say which run a full disk or a forbidden folder stopped, and that nothing is lost."""
     try:
         yield
+    except NotWritten:
+        raise
     except OSError as error:
-        raise OSError(
-            f"the run in {run} cannot be written ({error.strerror or error}): make space, and the same command goes on "
-            "from its last checkpoint, which is whole"
+        advice = "make space" if error.errno in FULL else "see whether it may be written"
+        kept = ", and the same command goes on from its last checkpoint, which is whole"
+        there = any(run.glob("checkpoint.pt"))
+        raise NotWritten(
+            f"the run in {run} cannot be written ({error.strerror or error}): {advice}{kept if there else ''}"
         ) from error
 
 

@@ -25,16 +25,17 @@ def is_first() -> bool:
 def processes(device: str = "cpu") -> Iterator[None]:
     """Join the other processes if torchrun started several, and part from them at the end."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if several:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo")
     try:
+        if several:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo")
         yield
     except RuntimeError as error:
-        if several and PARTED.search(str(error)):
-            raise ConnectionError("another process ended: its own line says why") from error
-        raise
+        if not several or not PARTED.search(str(error)):
+            raise
+        reason = str(error).splitlines()[0]
+        raise ConnectionError(f"another process ended and said why, or cannot be reached ({reason})") from error
     finally:
-        if several:
+        if dist.is_initialized() and several:
             dist.destroy_process_group()
 
 

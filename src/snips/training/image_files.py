@@ -85,22 +85,27 @@ def _image_files(folder: Path, skipped: Sequence[Path]) -> Iterator[Path]:
     """
     root = folder.resolve()
     left_out = [place for path in skipped if root in (place := path.resolve()).parents]
-    for file in _all_files(folder):
-        within = file.relative_to(folder)
-        hidden = any(part.startswith(".") for part in within.parts)
-        written = any((root / within).is_relative_to(place) for place in left_out)
-        if file.suffix.lower() in SUFFIXES and not hidden and not written:
-            yield file
 
-
-def _all_files(folder: Path) -> Iterator[Path]:
-    """At any depth; a folder that may not be read is named, not left out."""
+    def wanted(path: Path) -> bool:
+        return not path.name.startswith(".") and root / path.relative_to(folder) not in left_out
 
     def refuse(error: OSError) -> None:
         raise ValueError(f"cannot read the folder {error.filename} ({error.strerror}): allow it, or move it elsewhere")
 
-    for place, _, names in os.walk(folder, onerror=refuse):
-        yield from (Path(place) / name for name in names)
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if wanted(Path(place) / name)]  # the others are not entered
+        files = (Path(place) / name for name in names)
+        yield from (file for file in files if file.suffix.lower() in SUFFIXES and wanted(file))
+
+
+def listing_digest(folders: Sequence[str], skipped: Sequence[Path]) -> str:
+    """Of the names and sizes of all images, and of which are held out; wherever the folders are."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for part in split_files(Path(folder), skipped):
+            lines = (f"{file.relative_to(folder)} {_edition(file).split()[0]}" for file in part)
+            digest.update("\n".join(["", *lines]).encode())
+    return digest.hexdigest()[:16]
 
 
 def _listed(files: Sequence[Path], listing: Path) -> tuple[list[Path], list[Path]]:

@@ -11,7 +11,7 @@ USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_D
 
 
 class Interrupts:
-    """While it is entered, the first SIGINT (Ctrl-C) or SIGTERM only sets `came`; a second one stops at once.
+    """While it is entered, the first SIGINT (Ctrl-C) or SIGTERM only sets `came`; a second Ctrl-C stops at once.
 
     Outside of the main thread, where signals never arrive, and where somebody else handles them, nothing changes.
     """
@@ -32,6 +32,6 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.came:
+        if self.came and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.came = True

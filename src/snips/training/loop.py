@@ -16,8 +16,9 @@ from torch import Tensor
 from snips.files import locked, remove_leftovers
 from snips.priors.base import Prior
 from snips.priors.precision import with_precision
-from snips.priors.unet import UNet, read_note
-from snips.training.checkpoint import read_checkpoint, what_to_do, write_checkpoint, writing
+from snips.priors.stored import read_note
+from snips.priors.unet import UNet
+from snips.training.checkpoint import read_checkpoint, what_to_do
 from snips.training.data import Crops, ImageSet
 from snips.training.distributed import agreed, average_gradients, first_alone, own_device, processes, rank, world
 from snips.training.ema import PowerAverage
@@ -25,7 +26,7 @@ from snips.training.image_files import load_images
 from snips.training.interrupts import Interrupts
 from snips.training.networks import kind_of
 from snips.training.optim import OPTIMISERS
-from snips.training.record import Log, make_log, record
+from snips.training.record import Log, keep, make_log, record
 from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
 from snips.training.state import TrainState, drawn_from
 
@@ -69,8 +70,7 @@ def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSe
             on_step(state, trace[-1][0])
             if agreed(interrupts.came):  # several processes stop after the same step
                 if rank() == 0:
-                    with writing(Path(settings.out)):
-                        write_checkpoint(state.as_dict(), Path(settings.out) / CHECKPOINT)
+                    keep(state, settings)
                 raise KeyboardInterrupt
             if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
                 record(state, settings, held, trace, log)
@@ -107,8 +107,16 @@ def start(settings: TrainSettings, crops: Crops) -> TrainState:
     if stored is not None:
         state.restore(stored, path)
     elif settings.init is not None:
-        state.seconds = state.inherited = 3600 * float(read_note(settings.init).get("hours", 0.0))
+        state.seconds = state.inherited = 3600 * _told_hours(settings.init)
     return state
+
+
+def _told_hours(weights: str) -> float:
+    """How long given weights were trained, as far as they tell."""
+    hours = read_note(weights).get("hours", 0.0)
+    if not isinstance(hours, int | float) or not 0 <= hours < math.inf:
+        raise ValueError(f"{weights} is damaged: it tells {hours!r} hours of training; fetch or make it again")
+    return float(hours)
 
 
 def _new_model(settings: TrainSettings, crops: Crops) -> Prior:
@@ -156,7 +164,9 @@ def train_step(state: TrainState, settings: TrainSettings, crops: Crops) -> tupl
     average_gradients(state.model)
     norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip)
     if not math.isfinite(norm.item()):
-        raise FloatingPointError(f"the gradient is {norm.item()} at step {state.step}: begin again with a smaller --lr")
+        raise FloatingPointError(
+            f"the gradient is {norm.item()} at step {state.step}: go on from the last checkpoint with a smaller --lr"
+        )
     state.optimiser.step()
     state.step += 1
     for average in state.averages:

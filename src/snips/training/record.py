@@ -25,6 +25,7 @@ from snips.training.settings import CHECKPOINT, EXAMPLES, WEIGHTS, TrainSettings
 from snips.training.state import TrainState
 
 SIGMAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # of the held-out table
+LARGEST = torch.finfo(torch.float16).max  # of a weight: they are exported in half precision
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -33,8 +34,8 @@ def record(
 ) -> None:
     """Checkpoint first; then the table, the weights and the picture, which need it not."""
     out = Path(settings.out)
+    keep(state, settings)
     with writing(out):
-        write_checkpoint(state.as_dict(), out / CHECKPOINT)
         loss, gradient = np.mean(trace, axis=0).tolist() if trace else (None, None)
         row: dict[str, Any] = {"event": "checkpoint", "step": state.step, "hours": state.seconds / 3600}
         row |= {"loss": loss, "gradient": gradient}
@@ -45,6 +46,18 @@ def record(
             kind_of(state.config).save(models[0], out / WEIGHTS, row)
             _examples(models[0], settings, held, out / EXAMPLES)
         log(row)
+
+
+def keep(state: TrainState, settings: TrainSettings) -> None:
+    """Write a checkpoint; weights that have run away do not replace those that have not."""
+    largest = max(float(value.detach().abs().max()) for value in state.model.parameters())
+    if not largest <= LARGEST:
+        raise FloatingPointError(
+            f"weights have grown to {largest:.3g} at step {state.step}: they are not written; the checkpoint before is "
+            "kept, and the same command goes on from it with a smaller --lr"
+        )
+    with writing(Path(settings.out)):
+        write_checkpoint(state.as_dict(), Path(settings.out) / CHECKPOINT)
 
 
 def averaged(state: TrainState, average: PowerAverage) -> Prior:

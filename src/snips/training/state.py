@@ -10,7 +10,9 @@ import torch
 
 from snips.priors.base import Prior
 from snips.training.checkpoint import what_to_do
+from snips.training.distributed import world
 from snips.training.ema import PowerAverage
+from snips.training.image_files import listing_digest
 from snips.training.networks import Config, signature
 from snips.training.optim import optimiser_name
 from snips.training.settings import WEIGHTS, TrainSettings
@@ -67,22 +69,22 @@ class TrainState:
 
 
 def drawn_from(settings: TrainSettings) -> dict[str, Any]:
-    """What decides the images and the noise of a step. Folders may have moved, and may have got more images."""
-    names = ("prepare", "crop", "batch", "seed")
-    chosen = {name: getattr(settings, name) for name in names}
-    lists = {"folders": [Path(folder).resolve().name for folder in settings.folders], "channels": list(settings.mix)}
-    return {**chosen, **lists, "levels": [list(values) for values in asdict(settings.levels).values()]}
+    """What decides the images and the noise of a step. Folders may have moved, but must hold the same files."""
+    chosen = {name: getattr(settings, name) for name in ("prepare", "crop", "batch", "seed")}
+    images = listing_digest(settings.folders, settings.own)
+    levels = [list(values) for values in asdict(settings.levels).values()]
+    return {"images": images, **chosen, "mix": list(settings.mix), "levels": levels, "processes": world()}
 
 
 def _check_data(wanted: dict[str, Any], stored: dict[str, Any], path: Path) -> None:
     """With other images or noise the run would not end as if it had never stopped; earlier versions do not tell."""
-    there = stored.get("data", wanted)
+    there, weights = stored.get("data", wanted), path.with_name(WEIGHTS)
+    begin = f", or begin another run from its weights with --init {weights} and another --out"
     for name, value in wanted.items():
         if there.get(name, value) != value:
-            raise ValueError(
-                f"{path} was trained with {name} {there[name]}, not {value}: go on with that, or begin another run "
-                f"from its weights with --init {path.with_name(WEIGHTS)} and another --out"
-            )
+            what = "other images" if name == "images" else f"{name} {there[name]}, not {value}"
+            advice = f"go on with those{begin if weights.exists() else ', or choose another --out'}"
+            raise ValueError(f"{path} was trained with {what}: {advice}")
 
 
 def _check_optimiser(optimiser: torch.optim.Optimizer, stored: dict[str, Any], path: Path) -> None:
