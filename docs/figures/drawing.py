@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from snips.priors.registry import BUNDLED
+from snips.priors.digest import weights_digest
+from snips.priors.registry import load_prior
 
 DOCS = Path(__file__).parents[1]
 IMAGES = DOCS / "images"
@@ -34,11 +34,6 @@ plt.rcParams.update(
 )
 
 
-def weights_digest(prior: str) -> str:
-    """Of the file of a bundled prior."""
-    return hashlib.sha256(BUNDLED[prior].file.read_bytes()).hexdigest()[:16]
-
-
 def save_figure(figure: Figure, name: str) -> None:
     """docs/images/NAME.svg, the same bytes each time."""
     path = IMAGES / f"{name}.svg"
@@ -52,5 +47,5 @@ def save_values(name: str, command: str, results: Any, prior: str | None = None)
     """Measured values, with the command that made them and a digest of the bundled weights it used, if any."""
     record = {"command": command, "results": results}
     if prior is not None:
-        record["weights"] = {prior: weights_digest(prior)}
+        record["weights"] = {prior: weights_digest(load_prior(prior))}
     (VALUES / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
