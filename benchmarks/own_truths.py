@@ -10,12 +10,14 @@ fault. With the same sampler, what is missing for faces of CelebA is the prior's
 from __future__ import annotations
 
 import argparse
+import json
+from itertools import product
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from measure import print_table, store
+from measure import RESULTS, print_table, store
 from snips import InverseProblem, load_prior, make_operator
 from snips.experiments.datasets import celeba
 from snips.experiments.published import SIGMA_CELEBA, TABLE_1
@@ -23,12 +25,14 @@ from snips.metrics import psnr
 from snips.metrics.calibration import coverage
 from snips.operators import Zero
 from snips.priors import Prior
+from snips.priors.digest import weights_digest
 from snips.priors.precision import PRECISIONS, with_precision
 from snips.samplers import fast
 
 IMAGES, SAMPLES = 16, 19  # from the lowest to the highest of 19 samples is a 90 % interval
 SHAPE = (3, 64, 64)
 LEVEL = 0.9
+UNFINISHED = "own_truths.unfinished"
 
 
 def own_truths(prior: Prior, count: int) -> Tensor:
@@ -83,7 +87,11 @@ def data_and_prior(description: str | None) -> tuple[Path, Prior]:
 def main() -> None:
     data, prior = data_and_prior(__doc__)
     truths = {"the prior's own": own_truths(prior, IMAGES), "CelebA": celeba(data, IMAGES)}
-    rows = [row_of(name, source, truth, prior) for name in TABLE_1 for source, truth in truths.items()]
+    rows = rows_so_far(prior)
+    for name, (source, truth) in product(TABLE_1, truths.items()):
+        if (name, source) not in [(row["problem"], row["truths"]) for row in rows]:
+            rows.append(row_of(name, source, truth, prior))
+            store(UNFINISHED, rows, prior)
     table = [
         [r["problem"], r["truths"], *(f"{r[k]:.3f} ± {r[f'{k}_error']:.3f}" for k in ("ratio", "coverage"))]
         for r in rows
@@ -91,6 +99,14 @@ def main() -> None:
     title = f"{IMAGES} truths, {SAMPLES} samples each, sigma_0 = {SIGMA_CELEBA}"
     print_table(title, ["problem", "truths", "variance / error", f"coverage (exact: {LEVEL})"], table)
     store("own_truths", rows, prior)
+    (RESULTS / f"{UNFINISHED}.json").unlink()
+
+
+def rows_so_far(prior: Prior) -> list[dict[str, object]]:
+    """Of a run that was stopped, if it had the same weights: each row takes minutes."""
+    file = RESULTS / f"{UNFINISHED}.json"
+    record = json.loads(file.read_text()) if file.is_file() else {}
+    return record["results"] if record.get("weights") == weights_digest(prior) else []
 
 
 if __name__ == "__main__":

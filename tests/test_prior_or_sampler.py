@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 from scripts import load_script
 from snips import InverseProblem, StationaryGaussian, make_operator
+from snips.priors.digest import weights_digest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SHAPE = (1, 16, 16)
@@ -43,3 +45,15 @@ def test_exact_samples_scatter_as_much_as_their_mean_errs(prior):
     assert abs(ratio - 1) < 3 * uncertainty
     narrow, uncertainty = own.ratio_with_error(0.5 * variance, error)
     assert 1 - narrow > 3 * uncertainty
+
+
+def test_rows_of_other_weights_are_not_taken(tmp_path, monkeypatch):
+    """A stopped run goes on, but only with the weights that it began with."""
+    own = load_script(BENCHMARKS / "own_truths.py")
+    monkeypatch.setattr(own, "RESULTS", tmp_path)
+    prior = StationaryGaussian.natural((1, 8, 8))
+    assert own.rows_so_far(prior) == []
+    record = {"weights": weights_digest(prior), "results": [{"problem": "sr4"}]}
+    (tmp_path / "own_truths.unfinished.json").write_text(json.dumps(record))
+    assert own.rows_so_far(prior) == record["results"]
+    assert own.rows_so_far(StationaryGaussian.natural((1, 16, 16))) == []
