@@ -81,6 +81,12 @@ def agreed(wish: bool) -> bool:
     return bool(wished)
 
 
+def wait_for_all() -> None:
+    """Nobody leaves while the first still writes: gloo aborts a process that does, now and then."""
+    if world() > 1:
+        dist.barrier()
+
+
 def average_gradients(model: nn.Module) -> None:
     """Replace each gradient by its mean over all processes; one message for all of them.
 

@@ -20,7 +20,16 @@ from snips.priors.stored import read_note
 from snips.priors.unet import UNet
 from snips.training.checkpoint import read_checkpoint, what_to_do
 from snips.training.data import Crops, ImageSet
-from snips.training.distributed import agreed, average_gradients, first_alone, own_device, processes, rank, world
+from snips.training.distributed import (
+    agreed,
+    average_gradients,
+    first_alone,
+    own_device,
+    processes,
+    rank,
+    wait_for_all,
+    world,
+)
 from snips.training.ema import PowerAverage
 from snips.training.image_files import load_images
 from snips.training.interrupts import Interrupts
@@ -49,6 +58,7 @@ def train(settings: TrainSettings, on_step: OnStep | None = None) -> TrainState:
         begun = {"event": "start", "step": state.step, "images": len(images), "hours": state.seconds / 3600}
         log({**begun, "settings": asdict(settings)})
         _run(state, settings, crops, held, log, on_step or (lambda state, loss: None))
+        wait_for_all()
     return state
 
 
