@@ -32,10 +32,8 @@ def writing(run: Path) -> Iterator[None]:
     except OSError as error:
         advice = "make space" if error.errno in FULL else "see whether it may be written"
         kept = ", and the same command goes on from its last checkpoint, which is whole"
-        there = any(run.glob("checkpoint.pt"))
-        raise NotWritten(
-            f"the run in {run} cannot be written ({error.strerror or error}): {advice}{kept if there else ''}"
-        ) from error
+        reason = f"the run in {run} cannot be written ({error.strerror or error}): {advice}"
+        raise NotWritten(reason + (kept if (run / "checkpoint.pt").exists() else "")) from error
 
 
 def write_checkpoint(state: dict[str, Any], path: Path) -> None:

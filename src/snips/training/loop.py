@@ -81,6 +81,7 @@ def _run(state: TrainState, settings: TrainSettings, crops: Crops, held: ImageSe
             if agreed(interrupts.came):  # several processes stop after the same step
                 if rank() == 0:
                     keep(state, settings)
+                wait_for_all()
                 raise KeyboardInterrupt
             if rank() == 0 and time.monotonic() - saved >= 60 * settings.minutes:
                 record(state, settings, held, trace, log)
