@@ -187,7 +187,7 @@ def test_bad_settings(options, message, three_images, prior):
 
 @pytest.mark.parametrize("name", ["deblur_uniform", "sr2", "sr4", "cs4"])
 def test_about_a_third_of_the_corrections_follow_the_exact_score(name):
-    """As docs/method.md says of 100 calls at sigma_0 = 0.1; nothing is hidden where sigma is at most sigma_0 / s_max."""
+    """As docs/method.md says of 100 calls at sigma_0 = 0.1; below sigma_0 / s_max nothing is hidden."""
     operator = make_operator(name, (3, 64, 64))
     problem = InverseProblem.simulate(operator, torch.full((1, 3, 64, 64), 0.5), 0.1, seed=0)
     plan = planned_sigmas(problem, nfe=100)
