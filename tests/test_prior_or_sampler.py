@@ -47,6 +47,16 @@ def test_exact_samples_scatter_as_much_as_their_mean_errs(prior):
     assert 1 - narrow > 3 * uncertainty
 
 
+def test_one_call_tells_the_posterior_variance(prior):
+    """By differences along 16 directions; a Gaussian prior's is the same for all measurements."""
+    one_call = load_script(BENCHMARKS / "one_call.py")
+    problem = InverseProblem.simulate(make_operator("denoise", SHAPE), prior.sample(20, seed=3), 0.4, seed=4)
+    found = one_call.variance_by_one_call(prior, problem.y, 0.4)
+    exact = prior.posterior(problem[0]).covariance.diagonal().mean()
+    assert abs(found.mean() / exact - 1) < 0.03
+    assert ((found / exact - 1).abs() < 0.2).all()
+
+
 def test_rows_of_other_weights_are_not_taken(tmp_path, monkeypatch):
     """A stopped run goes on, but only with the weights that it began with."""
     own = load_script(BENCHMARKS / "own_truths.py")

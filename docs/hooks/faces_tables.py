@@ -33,6 +33,21 @@ def own_truths(record: dict[str, Any]) -> str:
     return table(["problem", "truths", "images", "variance / squared error", "inside 90 % intervals"], rows)
 
 
+def one_call(record: dict[str, Any]) -> str:
+    """Mean and variance of samples beside those that one call of the denoiser tells."""
+    quantities = {
+        "variance": "variance of samples / of one call",
+        "off": "squared distance of the means / variance",
+        "self": "variance / squared error of one call",
+        "error": "squared error of the samples' mean / of one call",
+    }
+    rows = []
+    for row in record["results"]:
+        ratios = [f"{row[name]:.3f} ± {row[f'{name}_error']:.3f}" for name in quantities]
+        rows.append([row["prior"], f"{row['sigma_0']:g}", str(row["calls"]), str(row["images"]), *ratios])
+    return table(["prior", "σ₀", "calls", "images", *quantities.values()], rows)
+
+
 def precision(record: dict[str, Any]) -> str:
     """PSNR with products in float32 and in bfloat16."""
     rows = [

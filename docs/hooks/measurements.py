@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faces_tables import face_mixture, message_passing, own_truths, precision
+from faces_tables import face_mixture, message_passing, one_call, own_truths, precision
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from stored_tables import (
@@ -122,6 +122,14 @@ MEASUREMENTS = [
         "python benchmarks/own_truths.py --data FOLDER",
         "Do samples scatter as much as their mean errs, for images drawn from the prior and for faces of CelebA?",
         own_truths,
+    ),
+    Measurement(
+        "Denoising by samples and by one call",
+        BENCHMARKS / "one_call.json",
+        "python benchmarks/one_call.py --data FOLDER",
+        "Where y is the image with white noise, one call of the denoiser and its derivative tell the mean and the "
+        "variance that the samples must have. 1, 0, 1 and 1 are exact.",
+        one_call,
     ),
     Measurement(
         "Products in bfloat16",
