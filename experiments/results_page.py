@@ -58,7 +58,7 @@ def section(name: str, file: Path, bundled: Path) -> str:
     return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{gallery(name, bundled)}"
 
 
-APART = ("face_mixture", "own_truths", "message_passing")  # benchmarks that tell prior and sampler apart
+APART = ("face_mixture", "own_truths", "one_call", "message_passing")  # benchmarks that tell prior and sampler apart
 SURE = 2.0  # standard errors
 
 
@@ -69,11 +69,12 @@ def reasons(table1: dict[str, Any]) -> str:
     missing = [f"`python benchmarks/{name}.py`" for name, record in records.items() if record is None]
     if missing:
         return f"{head}Not measured yet: {', '.join(missing)}.\n"
-    mixture, own, passing = (record["results"] for record in records.values() if record is not None)
+    mixture, own, one_call, passing = (record["results"] for record in records.values() if record is not None)
     others = [name for name, r in records.items() if r and r.get("weights", _digest(table1)) != _digest(table1)]
     doubt = f"Measured with other weights: {', '.join(others)}.\n\n" if others else ""
     return f"""{head}{doubt}{_with_an_exact_prior(mixture)}
 {_with_its_own_truths(own)}
+{_beside_one_call(one_call)}
 {_without_the_sampler(passing)}
 {_verdict(table1, mixture, own)}"""
 
@@ -97,6 +98,21 @@ def _with_its_own_truths(rows: list[dict[str, Any]]) -> str:
   {len(_unfair(rows))} of {len(own)} problems), and 90 % intervals hold {held[0]} of the true pixels. For faces of
   CelebA the same sampler has {ratios[1]} and {held[1]}
   ([figures](measurements.md#truths-of-the-prior-itself))."""
+
+
+def _beside_one_call(rows: list[dict[str, Any]]) -> str:
+    exact, network = ([row for row in rows if (row["prior"] == "faces") is real] for real in (False, True))
+    each = [
+        f"{_range(row['variance'] for row in network if row['calls'] == calls)} times with {calls} calls"
+        for calls in sorted({row["calls"] for row in network})
+    ]
+    fair, errors = (_range(row[key] for row in network) for key in ("self", "error"))
+    return f"""- **Denoising, where one call tells what is right**: D(y) is the posterior mean, and its derivative
+  gives the variance. With an exact prior, samples have {_range(row["variance"] for row in exact)} times that variance.
+  With the network they have {" and ".join(each)}, although its derivative is fair ({fair} times the
+  squared error of D): what it says at one noise level does not quite fit what it says at the others, and along a chain
+  such errors add up. The mean of the samples has {errors} times the squared error of D
+  ([figures](measurements.md#denoising-by-samples-and-by-one-call))."""
 
 
 def _without_the_sampler(rows: list[dict[str, Any]]) -> str:
