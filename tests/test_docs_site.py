@@ -11,6 +11,7 @@ import pytest
 from scripts import load_script
 from snips import load_prior
 from snips.priors.digest import weights_digest
+from snips.problems import PROBLEMS
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -171,6 +172,7 @@ def test_the_table_of_problems_is_what_was_measured():
     problems = load_script(DOCS / "figures" / "problems.py")
     stored = json.loads((DOCS / "figures" / "problems.json").read_text())
     assert set(stored["results"]) == set(problems.CASES)
+    assert {name for name, _, _ in problems.CASES.values()} == set(PROBLEMS)
     assert (DOCS / "figures" / "problems_table.md").read_text() == problems.table(stored["results"])
     assert all((DOCS / "images" / "problems" / f"{name}.webp").is_file() for name in problems.CASES)
 

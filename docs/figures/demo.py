@@ -5,7 +5,7 @@ It shows the restoration that `make demo` computes.
 
 from __future__ import annotations
 
-from drawing import IMAGES, save_values
+from drawing import IMAGES, named_std_map, save_values
 from PIL import Image
 
 import snips
@@ -27,12 +27,15 @@ def main() -> None:
 
 
 def two_rows(result: snips.Restoration) -> Image.Image:
-    columns = comparison_columns(result.problem, result.samples)
-    half = (len(columns) + 1) // 2
+    *columns, _ = comparison_columns(result.problem, result.samples)
+    half = len(columns) // 2 + 1
     rows = [picture_grid(columns[:half]), picture_grid(columns[half:])]
-    picture = Image.new("RGB", (max(row.width for row in rows), sum(row.height for row in rows)), "white")
+    spread = named_std_map(result, rows[1].height)
+    width = max(rows[0].width, rows[1].width + spread.width)
+    picture = Image.new("RGB", (width, sum(row.height for row in rows)), "white")
     picture.paste(rows[0], (0, 0))
     picture.paste(rows[1], (0, rows[0].height))
+    picture.paste(spread, (rows[1].width, rows[0].height))
     return picture
 
 

@@ -12,9 +12,13 @@ matplotlib.use("svg")
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from PIL import Image, ImageDraw, ImageFont
 
+from snips import Restoration
 from snips.priors.digest import weights_digest
 from snips.priors.registry import load_prior
+from snips.report.colours import std_map
+from snips.report.grid import GAP, HEADER
 
 DOCS = Path(__file__).parents[1]
 IMAGES = DOCS / "images"
@@ -49,3 +53,15 @@ def save_values(name: str, command: str, results: Any, prior: str | None = None)
     if prior is not None:
         record["weights"] = {prior: weights_digest(load_prior(prior))}
     (VALUES / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def named_std_map(result: Restoration, height: int) -> Image.Image:
+    """The standard deviation in colours with a bar, under its name, for the end of a row of pictures of that height."""
+    coloured = std_map(result.std[0])
+    shown = height - HEADER - GAP
+    coloured = coloured.resize((coloured.width * shown // coloured.height, shown), Image.Resampling.LANCZOS)
+    picture = Image.new("RGB", (coloured.width + GAP, height), "white")
+    picture.paste(coloured, (0, HEADER))
+    place = (shown / 2, HEADER / 2)
+    ImageDraw.Draw(picture).text(place, "std", fill="black", anchor="mm", font=ImageFont.load_default())
+    return picture

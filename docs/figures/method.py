@@ -167,16 +167,16 @@ def chain_variances(c: float, chains: int = 20_000) -> tuple[float, float]:
 
 
 def plan() -> None:
-    """The noise level of each call of the fast sampler, for two problems."""
+    """The noise level of each call of the fast sampler, for a noisy and a precise measurement."""
     figure, axis = plt.subplots(figsize=(5.6, 2.9))
-    for name, colour in (("deblur_uniform", BLUE), ("cs4", ORANGE)):
-        operator = snips.make_operator(name, (3, 64, 64))
-        problem = snips.InverseProblem.simulate(operator, torch.full((1, 3, 64, 64), 0.5), sigma_0=0.1, seed=0)
+    operator = snips.make_operator("deblur_uniform", (3, 64, 64))  # its s_max is 1
+    for sigma_0, colour in ((0.1, BLUE), (0.01, ORANGE)):
+        problem = snips.InverseProblem.simulate(operator, torch.full((1, 3, 64, 64), 0.5), sigma_0, seed=0)
         levels = chosen_sigmas(Coordinates(problem, [Chain(0, 0)]), Photographs(operator), 100)
         repeats = [i for i in range(1, 100) if levels[i] == levels[i - 1]]
-        axis.semilogy(levels, color=colour, label=name)
+        axis.semilogy(levels, color=colour, label=f"sigma_0 = {sigma_0}")
         axis.semilogy(repeats, [levels[i] for i in repeats], ".", color=colour)
-    axis.axhline(0.1, color=GREY, linestyle=":")  # s_max is 1 for both
+        axis.axhline(sigma_0, color=colour, linestyle=":", linewidth=1)
     axis.set(xlabel="call of the denoiser", ylabel="noise level sigma")
     axis.legend(fontsize=7)
     save_figure(figure, "method/plan")

@@ -12,13 +12,14 @@ import sys
 from typing import Any
 
 import torch
-from drawing import IMAGES, VALUES, save_values
+from drawing import IMAGES, VALUES, named_std_map, save_values
+from PIL import Image
 
 import snips
 from snips.images import example_image
-from snips.report import comparison_grid
+from snips.report import comparison_columns, picture_grid
 
-SAMPLES, CALLS = 4, 30
+SAMPLES, CALLS = 4, 100
 COMMAND = "python docs/figures/problems.py"
 
 
@@ -47,12 +48,15 @@ CASES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "inpaint": ("inpaint", 0.02, {}),
     "inpaint_hole": ("inpaint", 0.02, {"mask": hole()}),
     "deblur_uniform": ("deblur_uniform", 0.1, {}),
+    "deblur_gauss": ("deblur_gauss", 0.05, {"std": 1.5, "width": 9}),
     "deblur_motion": ("deblur_motion", 0.02, {}),
     "deblur_kernel": ("deblur_kernel", 0.02, {"kernel": diagonal_kernel()}),
     "sr2": ("sr2", 0.05, {}),
     "sr4": ("sr4", 0.05, {}),
+    "sr": ("sr", 0.05, {"factor": 4, "method": "bicubic"}),
     "cs4": ("cs4", 0.05, {}),
     "cs8": ("cs8", 0.05, {}),
+    "cs16": ("cs16", 0.05, {}),
     "colorize": ("colorize", 0.02, {}),
     "mri": ("mri", 0.05, {}),
     "matrix": ("matrix", 0.05, {"matrix": random_sums()}),
@@ -68,8 +72,18 @@ def run(name: str) -> dict[str, Any]:
     result = snips.restore(problem, snips.load_prior("faces"), samples=SAMPLES, nfe=CALLS, seed=0)
     path = IMAGES / "problems" / f"{name}.webp"
     path.parent.mkdir(parents=True, exist_ok=True)
-    comparison_grid(problem, result.samples).save(path, quality=80, method=6)
+    one_row(result).save(path, quality=80, method=6)
     return {"problem": problem_name, "sigma_0": sigma_0, **figures(result)}
+
+
+def one_row(result: snips.Restoration) -> Image.Image:
+    *columns, _ = comparison_columns(result.problem, result.samples)
+    row = picture_grid(columns)
+    spread = named_std_map(result, row.height)
+    picture = Image.new("RGB", (row.width + spread.width, row.height), "white")
+    picture.paste(row, (0, 0))
+    picture.paste(spread, (row.width, 0))
+    return picture
 
 
 def figures(result: snips.Restoration) -> dict[str, Any]:

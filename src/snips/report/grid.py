@@ -14,6 +14,7 @@ from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
 GAP = 4
+HEADER = 16  # pixels above the pictures, for their names
 CLEAR = 96  # pixels; smaller pictures are enlarged by a whole number
 LARGEST = 384  # pixels; larger pictures are shrunk in the grid, they are saved beside it
 
@@ -68,19 +69,18 @@ def fitted(size: tuple[int, int], largest: int) -> tuple[int, int]:
 
 
 def _assemble(tiles: list[list[Image.Image]], names: list[str]) -> Image.Image:
-    header = 16
     font = ImageFont.load_default()
     labels = [math.ceil(font.getlength(name)) for name in names]  # narrow pictures still have names that can be read
     columns = zip(labels, *tiles, strict=True)
     widths = [max(label, *(tile.width for tile in column)) for label, *column in columns]
     height = max(tile.height for row in tiles for tile in row)
-    canvas = Image.new("RGB", (sum(widths) + GAP * (len(widths) + 1), header + (height + GAP) * len(tiles)), "white")
+    canvas = Image.new("RGB", (sum(widths) + GAP * (len(widths) + 1), HEADER + (height + GAP) * len(tiles)), "white")
     draw = ImageDraw.Draw(canvas)
     left = GAP
     for column, (name, width) in enumerate(zip(names, widths, strict=True)):
-        draw.text((left + width / 2, header / 2), name, fill="black", anchor="mm", font=font)
+        draw.text((left + width / 2, HEADER / 2), name, fill="black", anchor="mm", font=font)
         for row, tile_row in enumerate(tiles):
             tile = tile_row[column].convert("RGB")
-            canvas.paste(tile, (left + (width - tile.width) // 2, header + row * (height + GAP)))
+            canvas.paste(tile, (left + (width - tile.width) // 2, HEADER + row * (height + GAP)))
         left += width + GAP
     return canvas
