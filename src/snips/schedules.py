@@ -57,8 +57,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
 
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
     Corrections are there and, where y is precise, at the hidden levels above, whose target is approximate.
-    Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser; at very small
-    levels, where it may be expansive, they would even grow.
+    Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser; at very
+    small levels, where it may be expansive, they would even grow.
 
     Args:
         spread: the largest standard deviation that y leaves open.
