@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.metrics.quality import TOO_SMALL
 from snips.names import check_count, unknown_name
@@ -23,7 +24,6 @@ from snips.posing.pictures import PhotoProblem
 from snips.priors.base import Prior
 from snips.priors.choice import takes_grey
 from snips.priors.tiled import tile_side
-from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
 from snips.report.verdicts import failure_counts
 from snips.results import labelled, storage

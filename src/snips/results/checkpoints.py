@@ -18,8 +18,8 @@ from torch import Tensor
 
 from snips.buffers import contents, in_own_memory
 from snips.files import new_file
+from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.results import storage
 from snips.samplers.base import Stored
 from snips.samplers.matrix_free import planned_sigmas as matrix_free_plan

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from snips.allocator import give_back_freed_memory
+from snips.inverse_problem import InverseProblem
 from snips.memory import available_memory
 from snips.priors.base import Prior
 from snips.priors.tiled import TiledPrior
-from snips.problems import InverseProblem
 from snips.restoration import SAMPLERS
 from snips.schedules import FEWEST_CALLS
 
