@@ -13,9 +13,9 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Request,
 from snips.experiments.markdown import setting, table, with_error
 from snips.experiments.published import SIGMA_CELEBA, UNIFORM_STEPS
 from snips.experiments.sampled import Sampling, experiment_prior, image_key, mean_and_error, prior_identity, simulated
+from snips.inverse_problem import InverseProblem
 from snips.metrics import psnr
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.report import degraded_view, picture_grid
 from snips.samplers import langevin
 from snips.samplers.base import OnStep, StepInfo

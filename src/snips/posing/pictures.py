@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from snips.images import centre_crop
+from snips.inverse_problem import InverseProblem
 from snips.operators import Dense, Inpainting, LinearOperator
 from snips.operators.blurs import KERNELS, OPEN, unseen
 from snips.operators.pictures import framed
@@ -16,7 +17,7 @@ from snips.photos.decoding import MAX_PIXELS
 from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
 from snips.posing.noise import NoiseEstimate, estimate_noise
 from snips.posing.options import checked_options
-from snips.problems import PROBLEMS, Build, InverseProblem, make_operator, problem_entry
+from snips.problems import PROBLEMS, Build, make_operator, problem_entry
 
 AUTO = "auto"
 NEEDS_MASK = (

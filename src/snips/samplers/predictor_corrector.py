@@ -31,8 +31,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SHARPEST, SUREST, Guide, Photographs
