@@ -102,17 +102,23 @@ def _with_its_own_truths(rows: list[dict[str, Any]]) -> str:
 
 def _beside_one_call(rows: list[dict[str, Any]]) -> str:
     exact, network = ([row for row in rows if (row["prior"] == "faces") is real] for real in (False, True))
-    each = [
-        f"{_range(row['variance'] for row in network if row['calls'] == calls)} times with {calls} calls"
-        for calls in sorted({row["calls"] for row in network})
-    ]
     fair, errors = (_range(row[key] for row in network) for key in ("self", "error"))
     return f"""- **Denoising, where one call tells what is right**: D(y) is the posterior mean, and its derivative
-  gives the variance. With an exact prior, samples have {_range(row["variance"] for row in exact)} times that variance.
-  With the network they have {" and ".join(each)}, although its derivative is fair ({fair} times the
-  squared error of D): what it says at one noise level does not quite fit what it says at the others, and along a chain
-  such errors add up. The mean of the samples has {errors} times the squared error of D
+  gives the variance. With an exact prior, samples have {_variances(exact)}: corrections are exact for
+  Gaussian priors only. With the network they have {_variances(network)}, although its
+  derivative is fair ({fair} times the squared error of D): its answers at one noise level do not quite fit those at
+  others. The mean of the samples has {errors} times the squared error of D
   ([figures](measurements.md#denoising-by-samples-and-by-one-call))."""
+
+
+def _variances(rows: list[dict[str, Any]]) -> str:
+    """Variance of samples over that of one call, for each number of calls."""
+    each = {calls: _range(row["variance"] for row in rows if row["calls"] == calls) for calls in _calls(rows)}
+    return " and ".join(f"{found} times that variance with {calls} calls" for calls, found in each.items())
+
+
+def _calls(rows: list[dict[str, Any]]) -> list[int]:
+    return sorted({row["calls"] for row in rows})
 
 
 def _without_the_sampler(rows: list[dict[str, Any]]) -> str:
@@ -135,15 +141,12 @@ def _verdict(
     lost = max(-row[f"{key}_difference"] for row in _longest(mixture) for key in ("samples", "mean"))
     more = max(row["message_passing"] - row["mean_of_infinitely_many"] for row in passing)
     unfair = _unfair(own)
-    doubt = (
-        f" Samples of {', '.join(unfair)} scatter too much or too little, which the PSNR hardly sees." if unfair else ""
-    )
-    return (
-        f"The figures of `fast` are up to {below:.2f} dB below the paper's. With an exact denoiser the sampler loses at "
-        f"most {max(lost, 0):.2f} dB. With the network, [settings of the sampler](fast_sampler_trials.md) move faces by "
-        f"a few tenths of a decibel, and an estimate without it is at most {max(more, 0):.2f} dB better. So most of the "
-        f"distance is the prior's, or that of the choice of images.{doubt}\n"
-    )
+    doubt = f" Samples of {', '.join(unfair)} scatter too much or too little, which PSNR hardly sees." if unfair else ""
+    return f"""The figures of `fast` are up to {below:.2f} dB below the paper's. With an exact denoiser the sampler
+loses at most {max(lost, 0):.2f} dB. With the network, [settings of the sampler](fast_sampler_trials.md) move faces
+by a few tenths of a decibel, and an estimate without it is at most {max(more, 0):.2f} dB better. So most of the
+distance is the prior's, or that of the choice of images.{doubt}
+"""
 
 
 def _longest(mixture: list[dict[str, Any]]) -> list[dict[str, Any]]:
