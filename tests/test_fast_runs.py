@@ -13,7 +13,7 @@ from snips.operators import Denoising
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
 from snips.samplers import fast, fast_steps
-from snips.samplers.base import is_finite
+from snips.samplers.base import is_finite, repeats
 from snips.samplers.predictor_corrector import planned_sigmas
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
 from snips.streams import Chain
@@ -95,6 +95,12 @@ def test_plans(spread, shown, nfe):
     assert plan[0] * (1 + 1e-9) >= FIRST * spread
     assert plan[-1] * (1 + 1e-9) >= 0.002
     assert plan[-1] <= max(shown / 4, 0.002) * (1 + 1e-9)
+
+
+def test_a_repeated_level_is_a_correction():
+    plan = [2.0, 2.0, 1.0, 0.5, 0.5]
+    assert [repeats(plan, i) for i in range(5)] == [True, False, False, True, False]
+    assert not repeats([1.0], 0)
 
 
 @pytest.fixture

@@ -117,6 +117,11 @@ def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[st
             raise ValueError(unknown_name(f"option of the sampler {name}", option, known))
 
 
+def repeats(plan: Sequence[float], i: int) -> bool:
+    """Whether call i + 1 of a plan of noise levels is a correction at the level of call i; both count from 0."""
+    return i + 1 < len(plan) and plan[i + 1] == plan[i]
+
+
 def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
     """The call of step number `step`; of a `mirrored` prior every other one sees the mirror image.
 

@@ -28,7 +28,7 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
@@ -82,16 +82,16 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    state = _start(law, plan[0], Streams(seed, chains), plan[:1] == plan[1:2], resume)
+    state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), resume)
     for i in range(state.step, len(plan)):
         sigma = plan[i]
         denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
         if i + 1 == len(plan):
             state.x = law.draw(state.x, denoised, sigma, state.streams)
-        elif plan[i + 1] == sigma:
+        elif repeats(plan, i):
             state.x = correct(law, sigma, denoised, state)
         else:
-            state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=plan[i + 1] in plan[i + 2 : i + 3])
+            state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=repeats(plan, i + 1))
         state.x = state.x.contiguous()
         state.step += 1
         yield StepInfo(state.step, len(plan), sigma, denoised, state)

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SUREST, Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
@@ -89,19 +89,18 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    state = _start(coordinates, at(plan[0]), Streams(seed, chains), plan[:1] == plan[1:2], resume)
+    state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), resume)
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
-        level, next_two = guide.level, plan[i + 1 : i + 3]
+        level = guide.level
         denoised = denoise_in_turn(prior, state.x, level.sigma, i + 1)
-        if not next_two:
+        if i + 1 == len(plan):
             x_bar = finish(coordinates, guide, denoised, state)
-        elif next_two[0] == level.sigma:
+        elif repeats(plan, i):
             x_bar = correct(coordinates, level, guide.mean(state.x, denoised), state)
         else:
-            drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(next_two[0])
-            corrected = next_two[:1] == next_two[1:]
-            x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected)
+            drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(plan[i + 1])
+            x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected=repeats(plan, i + 1))
         state.x = problem.operator.V(x_bar).contiguous()  # as a stored state is: strides may change the rounding
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
