@@ -156,22 +156,6 @@ def test_on_step_reports(three_images, prior):
     assert seen[0].denoised.shape == (3, *SHAPE)
 
 
-class BreaksAt(Prior):
-    def __init__(self, prior, call):
-        super().__init__()
-        self.prior, self.call, self.calls = prior, call, 0
-
-    def denoise(self, x, sigma):
-        self.calls += 1
-        return self.prior.denoise(x, sigma) * (float("nan") if self.calls == self.call else 1)
-
-
-def test_a_prior_that_returns_nan_is_named(three_images, prior):
-    sigmas = torch.tensor([2.0, 1.0, 0.5, 0.25])
-    with pytest.raises(ValueError, match=r"NaN or Inf in step 3 at sigma = 0\.5"):
-        fast(three_images, BreaksAt(prior, 3), samples=1, sigmas=sigmas)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

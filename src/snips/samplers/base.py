@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from snips.names import check_count, unknown_name
-from snips.priors.base import Prior
+from snips.priors.base import Prior, checked_tensor
 from snips.problems import InverseProblem
 from snips.streams import Chain, Streams
 
@@ -122,31 +122,43 @@ def repeats(plan: Sequence[float], i: int) -> bool:
     return i + 1 < len(plan) and plan[i + 1] == plan[i]
 
 
-def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
-    """The call of step number `step`; of a `mirrored` prior every other one sees the mirror image.
+@dataclass(frozen=True)
+class Call:
+    """Call i, from 0, of those that a plan has the noise levels of; as text, where that is."""
+
+    plan: Sequence[float]
+    i: int
+
+    def __str__(self) -> str:
+        level, levels = len(set(self.plan[: self.i + 1])), len(set(self.plan))
+        return f"level {level} of {levels} (call {self.i + 1} of {len(self.plan)})"
+
+
+def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, call: Call) -> Tensor:
+    """One call of a plan; of a `mirrored` prior every other one sees the mirror image.
 
     A network treats the two a little differently. In turn, these errors cancel over the steps instead of adding up.
     """
-    if prior.mirrored and step % 2 == 0:
-        return denoise(prior, x.flip(-1), sigma, step).flip(-1)
-    return denoise(prior, x, sigma, step)
+    if prior.mirrored and call.i % 2:
+        return denoise(prior, x.flip(-1), sigma, call).flip(-1)
+    return denoise(prior, x, sigma, call)
 
 
 class PriorFailed(ValueError):
     """A prior returned what is no image, in the middle of a run."""
 
 
-def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
-    """One call of the prior, with what it returns checked."""
+def denoise(prior: Prior, x: Tensor, sigma: float, place: object) -> Tensor:
+    """One call of the prior, with what it returns checked; `place` says, as text, where in the run that was."""
     with torch.no_grad():
-        denoised = prior.denoise(x, sigma)
+        denoised = checked_tensor(prior.denoise(x, sigma))
     if denoised.shape != x.shape or denoised.dtype != x.dtype or denoised.device != x.device:
         raise ValueError(
             f"the prior returned {denoised.dtype} {tuple(denoised.shape)} on {denoised.device} "
             f"for {x.dtype} {tuple(x.shape)} on {x.device}: it must keep shape, dtype and device"
         )
     if not is_finite(denoised):
-        raise PriorFailed(f"the prior returned NaN or Inf in step {step} at sigma = {sigma:.4g}: sampling stopped")
+        raise PriorFailed(f"the prior returned NaN or Inf at {place}, sigma = {sigma:.4g}: sampling stopped")
     return denoised
 
 

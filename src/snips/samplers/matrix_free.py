@@ -28,7 +28,7 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
 from snips.schedules import checked_sigmas, noise_plan
@@ -85,7 +85,7 @@ def matrix_free_steps(
     state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), resume)
     for i in range(state.step, len(plan)):
         sigma = plan[i]
-        denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
+        denoised = denoise_in_turn(prior, state.x, sigma, Call(plan, i))
         if i + 1 == len(plan):
             state.x = law.draw(state.x, denoised, sigma, state.streams)
         elif repeats(plan, i):

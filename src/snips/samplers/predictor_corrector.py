@@ -33,7 +33,7 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SUREST, Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
@@ -93,7 +93,7 @@ def fast_steps(
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
         level = guide.level
-        denoised = denoise_in_turn(prior, state.x, level.sigma, i + 1)
+        denoised = denoise_in_turn(prior, state.x, level.sigma, Call(plan, i))
         if i + 1 == len(plan):
             x_bar = finish(coordinates, guide, denoised, state)
         elif repeats(plan, i):
