@@ -12,7 +12,8 @@ from snips import InverseProblem, make_operator
 from snips.operators import Denoising
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
-from snips.samplers import fast, fast_steps
+from snips.results.finished import FinishedChains
+from snips.samplers import fast, fast_steps, langevin, matrix_free
 from snips.samplers.base import is_finite, repeats
 from snips.samplers.predictor_corrector import planned_sigmas
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
@@ -141,6 +142,45 @@ def test_a_state_of_another_run_is_refused(three_images, prior):
         fast(three_images, prior, samples=3, resume=stored[4], **QUICK)
     with pytest.raises(ValueError, match="no steps left"):
         fast(three_images, prior, samples=2, resume=stored[-1], **QUICK)
+
+
+SIGMAS = torch.tensor([2.0, 1.0, 1.0, 0.5, 0.5, 0.25])
+OTHER = {
+    "more calls": lambda problem, prior, state: fast(problem, prior, nfe=25, samples=2, resume=state),
+    "fewer calls": lambda problem, prior, state: fast(problem, prior, nfe=8, samples=2, resume=state),
+    "other levels": lambda problem, prior, state: fast(problem, prior, sigmas=SIGMAS, samples=2, resume=state),
+    "another seed": lambda problem, prior, state: fast(problem, prior, samples=2, seed=1, resume=state, **QUICK),
+    "no guide": lambda problem, prior, state: fast(problem, prior, samples=2, guided=False, resume=state, **QUICK),
+    "matrix_free": lambda problem, prior, state: matrix_free(problem, prior, samples=2, resume=state, **QUICK),
+    "langevin": lambda problem, prior, state: langevin(problem, prior, samples=2, resume=state, sigmas=SIGMAS),
+}
+
+
+@pytest.mark.parametrize("other", OTHER)
+def test_a_state_of_another_plan_or_sampler_is_refused(other, three_images, prior):
+    """Within a chunk and between two of them; before the first call."""
+    within, between = [], []
+    keep = FinishedChains(2, 3, 3, None, keep=lambda stored: between.append(stored()))
+    fast(three_images, prior, samples=2, on_step=lambda info: within.append(info.state.tensors()), **QUICK)
+    fast(three_images, prior, samples=2, chunk=3, on_step=keep, **QUICK)
+    counted = Counted(prior)
+    for state in (*within[:8], between[11] | {"finished": between[11]["finished"][:0]}):
+        with pytest.raises(ValueError, match="of another run: go on with the sampler"):
+            OTHER[other](three_images, counted, state)
+    assert counted.calls == 0
+    again = fast(three_images, prior, samples=2, chunk=3, resume=between[11], **QUICK)
+    assert torch.equal(again, fast(three_images, prior, samples=2, chunk=3, **QUICK))
+
+
+def test_a_state_of_a_version_without_marks_is_taken(three_images, prior):
+    """As its plan is the same; where that shows it is not, it is refused, too."""
+    stored = []
+    whole = fast(three_images, prior, samples=2, on_step=lambda info: stored.append(info.state.tensors()), **QUICK)
+    old = [{name: value for name, value in state.items() if name != "mark"} for state in stored]
+    assert torch.equal(fast(three_images, prior, samples=2, resume=old[4], **QUICK), whole)
+    without = next(state for state in old if "memory" not in state)
+    with pytest.raises(ValueError, match="of another run: go on with the noise levels"):
+        fast(three_images, prior, samples=2, sigmas=torch.full((12,), 0.5), resume=without)
 
 
 def test_large_but_finite_values_are_no_fault_of_the_prior():

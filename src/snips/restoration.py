@@ -30,7 +30,8 @@ from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, langevin, matrix_free
-from snips.samplers.base import OnStep, PriorFailed, Stored, check_options
+from snips.samplers.base import OnStep, PriorFailed, check_options
+from snips.samplers.states import Stored
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -21,9 +21,9 @@ from snips.files import new_file
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
 from snips.results import storage
-from snips.samplers.base import Stored
 from snips.samplers.matrix_free import planned_sigmas as matrix_free_plan
 from snips.samplers.predictor_corrector import planned_sigmas as fast_plan
+from snips.samplers.states import Stored
 
 # Samplers that choose noise levels by themselves, and what they choose: a version may choose others.
 PLANS: dict[str, Callable[..., list[float]]] = {"fast": fast_plan, "matrix_free": matrix_free_plan}

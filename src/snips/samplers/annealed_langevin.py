@@ -15,8 +15,9 @@ from torch import Tensor
 from snips.names import check_count
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import Call, OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
+from snips.samplers.states import State, Stored, own_state, run_mark
 from snips.schedules import checked_sigmas, geometric
 from snips.streams import Chain, Streams
 
@@ -115,7 +116,9 @@ def langevin_steps(
     plan = [sigma for sigma in levels for _ in range(tau)]
     told = noise_of_states(levels, c, tau) if actual_noise else plan
     coordinates = Coordinates(problem, chains)
-    state = _start(problem, chains, seed, resume)
+    mark = run_mark("langevin", plan, seed=seed, c=c, tau=tau, step=step, actual_noise=bool(actual_noise))
+    state = _start(problem, chains, seed, own_state(resume, mark))
+    state.mark = mark
     for i in range(state.step // tau, len(levels)):
         move = STEPS[step](coordinates, coordinates.at(levels[i]), c)
         for _ in range(state.step % tau, tau):

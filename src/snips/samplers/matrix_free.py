@@ -28,9 +28,10 @@ from torch import Tensor
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import Call, OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
+from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
@@ -82,7 +83,9 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), resume)
+    mark = run_mark("matrix_free", plan, seed=seed, guided=bool(guided))
+    state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
+    state.mark = mark
     for i in range(state.step, len(plan)):
         sigma = plan[i]
         denoised = denoise_in_turn(prior, state.x, sigma, Call(plan, i))
@@ -191,8 +194,7 @@ def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     """Another noisy image of the same level."""
     if not law.shown(sigma):
         return law.draw(state.x, denoised, sigma, state.streams) + sigma * state.streams.normal(denoised)
-    assert state.memory is not None, "the step before a correction draws the noise that both share"
-    shared, state.memory = state.memory, state.streams.normal(denoised)
+    shared, state.memory = shared_noise(state), state.streams.normal(denoised)
     t = (sigma / law.sigma_0) ** 2
     return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, shared + state.memory)
 

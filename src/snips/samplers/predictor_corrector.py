@@ -33,9 +33,10 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.problems import InverseProblem
-from snips.samplers.base import Call, OnStep, State, StepInfo, Stored, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SUREST, Guide, Photographs
+from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
 
@@ -89,7 +90,9 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), resume)
+    mark = run_mark("fast", plan, seed=seed, guided=bool(guided))
+    state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
+    state.mark = mark
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
         level = guide.level
@@ -125,8 +128,7 @@ def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> lis
 
 def correct(coordinates: Coordinates, level: Level, denoised_bar: Tensor, state: State) -> Tensor:
     """m + a (z_k + z_k+1), where z_k is remembered."""
-    assert state.memory is not None, "the step before a correction draws the noise that both share"
-    shared, state.memory = state.memory, state.streams.normal(state.x)
+    shared, state.memory = shared_noise(state), state.streams.normal(state.x)
     return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(shared + state.memory))
 
 
