@@ -139,11 +139,11 @@ def _sampled(plan: RestorePlan, results: ResultOptions, verify: bool) -> tuple[R
     if doubt := few_levels(run.sampler, run.settings):
         note(f"warning: {doubt}", quiet=False)
     _tell_cost(run, plan.quiet)
-    result, code = run.sampled(verify, plan.quiet)
-    with uninterrupted():
+    result, code = run.sampled(plan.quiet)
+    with uninterrupted():  # before the long run that verifies: whatever becomes of that, the samples are safe
         save_somewhere(result, results.output, results.force)
         discard(plan.checkpoint)
-    return result, code
+    return run.verified(result, results.output, plan.quiet) if verify and code == 0 else (result, code)
 
 
 def _begun(plan: RestorePlan, results: ResultOptions) -> RestoreRun:
