@@ -29,10 +29,31 @@ def test_intervals_cover_at_the_stated_level(K, level, exact):
 
 def test_a_small_interval_by_hand():
     samples = torch.arange(1.0, 20.0)[:, None].expand(19, 4)  # 1 .. 19
-    found = calibration.coverage(samples, torch.tensor([0.5, 1.0, 19.0, 19.5]))
+    found = calibration.coverage(samples, torch.tensor([0.5, 1.5, 18.5, 19.5]))
     assert found.inside.tolist() == [False, True, True, False]
-    narrower = calibration.coverage(samples, torch.tensor([1.5, 2.0, 18.0, 18.5]), level=0.8)
+    narrower = calibration.coverage(samples, torch.tensor([1.5, 2.5, 17.5, 18.5]), level=0.8)
     assert narrower.inside.tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("level", [0.9, 0.5])
+def test_without_ties_order_statistics_and_ranks_agree(level):
+    samples, truth = draws(19, 4000)
+    m, ordered = round((1 - level) * 10), samples.sort(0).values
+    between = (truth >= ordered[m - 1]) & (truth <= ordered[19 - m])
+    assert torch.equal(calibration.coverage(samples, truth, level).inside, between)
+
+
+@pytest.mark.parametrize("low", [0.0, -0.5])
+def test_the_level_is_exact_for_clamped_pixels(low):
+    """Half of the values or a third are black in samples and truth: 4,000 truths, 4 standard errors.
+
+    To count ties as inside gives 0.953.
+    """
+    samples, truth = (x.clamp(min=low) for x in draws(19, 4000))
+    found = calibration.coverage(samples, truth)
+    assert abs(found.share - 0.9) < 4 * (0.9 * 0.1 / 4000) ** 0.5
+    rank = calibration.ranks(samples, truth)
+    assert torch.equal(found.inside, (rank >= 1) & (rank <= 18))
 
 
 @pytest.mark.parametrize(("scale", "compare"), [(0.7, float.__lt__), (1.5, float.__gt__)])
@@ -80,7 +101,16 @@ def test_summaries_reduce_images_to_numbers():
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(4)), "K in front"),
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(3), 1.0), "between 0 and 1"),
         (lambda: calibration.coverage(torch.zeros(19, 3), torch.zeros(3), 0.01), "no interval"),
+        (lambda: calibration.coverage(torch.full((19, 3), torch.nan), torch.zeros(3)), "there is NaN"),
+        (lambda: calibration.coverage(torch.zeros(19, 3), torch.tensor([0, 0, torch.nan])), "there is NaN"),
+        (lambda: calibration.ranks(torch.full((19, 3), torch.nan), torch.zeros(3)), "there is NaN"),
+        (lambda: calibration.ranks(torch.zeros(19, 3), torch.tensor([0, 0, torch.nan])), "there is NaN"),
         (lambda: calibration.rank_histogram(torch.zeros(3), 19, bins=7), "do not divide"),
+        (lambda: calibration.rank_histogram(torch.zeros(3).long(), 19, bins=0), "bins must be"),
+        (lambda: calibration.rank_histogram(torch.zeros(3).long(), 19, bins=-4), "bins must be"),
+        (lambda: calibration.rank_histogram(torch.tensor([0, 20]), 19), "whole numbers from 0 to 19"),
+        (lambda: calibration.rank_histogram(torch.tensor([0, -1]), 19), "whole numbers from 0 to 19"),
+        (lambda: calibration.rank_histogram(torch.zeros(3), 19), "whole numbers from 0 to 19"),
         (lambda: calibration.uniformity(torch.zeros(30).long(), 19), "too few"),
     ],
 )

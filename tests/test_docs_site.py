@@ -122,6 +122,30 @@ def test_figures_on_a_page_are_the_stored_ones(measurements):
         assert [row for row in rows if row not in page] == [], "python docs/figures/tables.py puts them there"
 
 
+def test_the_sweep_of_other_samplers_is_made_from_stored_rows():
+    """A mean over the five problems for each setting, in the order of their trials, in the page's own table."""
+    stored, tables = (load_script(DOCS / folder) for folder in ("hooks/stored_tables.py", "figures/tables.py"))
+    tried = {("DDRM", ""): 4.0, ("DPS", ""): 8.0, ("DPS", 10.0): 2.0}
+    rows = [
+        {
+            "kind": "sweep",
+            "method": method,
+            "setting": {"weight": w} if w else {},
+            "nfe": 50,
+            "problem": p,
+            "ratio": r + i,
+        }
+        for (method, w), r in tried.items()
+        for i, p in enumerate(stored.FIVE)
+    ]
+    made = stored.peers_tables({"results": rows})
+    lines = ["| DDRM | default | 6.00 |", "| DPS | default | 10.00 |", "| DPS | weight=10.0 | 4.00 |"]
+    assert [line for line in made.splitlines() if line.startswith("| D")] == lines
+    page = tables.with_tables((DOCS / "peers.md").read_text(encoding="utf-8"), made)
+    found = [line for line in page.splitlines() if line.startswith("| D") and line.count("|") == 4]
+    assert found == lines
+
+
 def test_tables_find_their_places_by_their_heads():
     tables = load_script(DOCS / "figures" / "tables.py")
     page = "one\n\n| a |\n|---|\n| 1 |\n\ntwo\n\n| a |\n|---|\n| 2 |\n\n| b |\n|---|\n| 3 |\n"

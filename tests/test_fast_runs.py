@@ -12,8 +12,9 @@ from snips import InverseProblem, make_operator
 from snips.operators import Denoising
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.problems import PROBLEMS
-from snips.samplers import fast, fast_steps
-from snips.samplers.base import is_finite
+from snips.results.finished import FinishedChains
+from snips.samplers import fast, fast_steps, langevin, matrix_free
+from snips.samplers.base import is_finite, repeats
 from snips.samplers.predictor_corrector import planned_sigmas
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
 from snips.streams import Chain
@@ -97,6 +98,12 @@ def test_plans(spread, shown, nfe):
     assert plan[-1] <= max(shown / 4, 0.002) * (1 + 1e-9)
 
 
+def test_a_repeated_level_is_a_correction():
+    plan = [2.0, 2.0, 1.0, 0.5, 0.5]
+    assert [repeats(plan, i) for i in range(5)] == [True, False, False, True, False]
+    assert not repeats([1.0], 0)
+
+
 @pytest.fixture
 def three_images(prior) -> InverseProblem:
     return InverseProblem.simulate(make_operator("cs4", SHAPE), prior.sample(3, seed=8), 0.1, seed=0)
@@ -137,6 +144,45 @@ def test_a_state_of_another_run_is_refused(three_images, prior):
         fast(three_images, prior, samples=2, resume=stored[-1], **QUICK)
 
 
+SIGMAS = torch.tensor([2.0, 1.0, 1.0, 0.5, 0.5, 0.25])
+OTHER = {
+    "more calls": lambda problem, prior, state: fast(problem, prior, nfe=25, samples=2, resume=state),
+    "fewer calls": lambda problem, prior, state: fast(problem, prior, nfe=8, samples=2, resume=state),
+    "other levels": lambda problem, prior, state: fast(problem, prior, sigmas=SIGMAS, samples=2, resume=state),
+    "another seed": lambda problem, prior, state: fast(problem, prior, samples=2, seed=1, resume=state, **QUICK),
+    "no guide": lambda problem, prior, state: fast(problem, prior, samples=2, guided=False, resume=state, **QUICK),
+    "matrix_free": lambda problem, prior, state: matrix_free(problem, prior, samples=2, resume=state, **QUICK),
+    "langevin": lambda problem, prior, state: langevin(problem, prior, samples=2, resume=state, sigmas=SIGMAS),
+}
+
+
+@pytest.mark.parametrize("other", OTHER)
+def test_a_state_of_another_plan_or_sampler_is_refused(other, three_images, prior):
+    """Within a chunk and between two of them; before the first call."""
+    within, between = [], []
+    keep = FinishedChains(2, 3, 3, None, keep=lambda stored: between.append(stored()))
+    fast(three_images, prior, samples=2, on_step=lambda info: within.append(info.state.tensors()), **QUICK)
+    fast(three_images, prior, samples=2, chunk=3, on_step=keep, **QUICK)
+    counted = Counted(prior)
+    for state in (*within[:8], between[11] | {"finished": between[11]["finished"][:0]}):
+        with pytest.raises(ValueError, match="of another run: go on with the sampler"):
+            OTHER[other](three_images, counted, state)
+    assert counted.calls == 0
+    again = fast(three_images, prior, samples=2, chunk=3, resume=between[11], **QUICK)
+    assert torch.equal(again, fast(three_images, prior, samples=2, chunk=3, **QUICK))
+
+
+def test_a_state_of_a_version_without_marks_is_taken(three_images, prior):
+    """As its plan is the same; where that shows it is not, it is refused, too."""
+    stored = []
+    whole = fast(three_images, prior, samples=2, on_step=lambda info: stored.append(info.state.tensors()), **QUICK)
+    old = [{name: value for name, value in state.items() if name != "mark"} for state in stored]
+    assert torch.equal(fast(three_images, prior, samples=2, resume=old[4], **QUICK), whole)
+    without = next(state for state in old if "memory" not in state)
+    with pytest.raises(ValueError, match="of another run: go on with the noise levels"):
+        fast(three_images, prior, samples=2, sigmas=torch.full((12,), 0.5), resume=without)
+
+
 def test_large_but_finite_values_are_no_fault_of_the_prior():
     assert is_finite(torch.tensor([3e19, -3e19]))
     assert not is_finite(torch.tensor([1.0, float("inf")]))
@@ -148,22 +194,6 @@ def test_on_step_reports(three_images, prior):
     assert [info.step for info in seen] == list(range(1, 25))
     assert {info.total for info in seen} == {24}
     assert seen[0].denoised.shape == (3, *SHAPE)
-
-
-class BreaksAt(Prior):
-    def __init__(self, prior, call):
-        super().__init__()
-        self.prior, self.call, self.calls = prior, call, 0
-
-    def denoise(self, x, sigma):
-        self.calls += 1
-        return self.prior.denoise(x, sigma) * (float("nan") if self.calls == self.call else 1)
-
-
-def test_a_prior_that_returns_nan_is_named(three_images, prior):
-    sigmas = torch.tensor([2.0, 1.0, 0.5, 0.25])
-    with pytest.raises(ValueError, match=r"NaN or Inf in step 3 at sigma = 0\.5"):
-        fast(three_images, BreaksAt(prior, 3), samples=1, sigmas=sigmas)
 
 
 @pytest.mark.parametrize(

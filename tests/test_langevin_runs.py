@@ -85,7 +85,7 @@ class Broken(Prior):
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (lambda x: x * float("nan"), "NaN or Inf in step 1 at sigma = 5"),
+        (lambda x: x * float("nan"), r"NaN or Inf at level 1 of \d+ \(call 1 of \d+\), sigma = 5"),
         (lambda x: x[..., :2], "must keep shape"),
         (lambda x: x.float(), "must keep shape, dtype"),
     ],

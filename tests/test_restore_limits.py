@@ -35,6 +35,18 @@ def test_large_photos_are_estimated_first(tmp_path):
     assert "GiB of memory" in result.stderr
 
 
+def test_the_estimate_counts_the_second_run_of_verify(tmp_path, monkeypatch):
+    """With twice the calls: three times the time in all, and room for the samples of both."""
+    Image.fromarray(random_pixels(256, 256)).save(tmp_path / "large.png")
+    monkeypatch.setattr(costs, "estimate_cost", lambda *_: costs.Cost(60.0, 2**29, 2**29))
+    monkeypatch.setattr(costs, "result_bytes", lambda *_: 2**30)
+    arguments = ("restore", tmp_path / "large.png", "-s", "0.1", "-k", "6", "--nfe", "4", "--prior", "gaussian")
+    for verify, told in (((), "about 60 seconds and 1 GiB of memory"), (("--verify",), "about 3 minutes and 2 GiB")):
+        result = run(*arguments, *verify, "--out", tmp_path / f"out{len(verify)}")
+        assert result.exit_code == 0, result.stderr
+        assert f"6 samples of 256 x 256 pixels will take {told}" in result.stderr
+
+
 # The peak that a parent is told of its child counts the parent's own memory, from before the child became a program.
 WITH_PEAK = """
 import atexit, pathlib, snips.cli

@@ -15,8 +15,9 @@ from snips import InverseProblem, StationaryGaussian, make_operator, restoration
 from snips.cli import restoring
 from snips.results.checkpoints import run_facts
 from snips.running import costs
-from snips.samplers.base import State, StepInfo, denoise_in_turn
+from snips.samplers.base import Call, StepInfo, denoise_in_turn
 from snips.samplers.base import run as drive
+from snips.samplers.states import State
 from snips.samplers.table import SAMPLER_TABLE, Doubled, SamplerEntry
 from snips.streams import Streams
 
@@ -32,11 +33,12 @@ def swept(problem, prior, *, sweeps=3, samples=8, seed=0, chunk=None, on_step=No
     def steps(chains, resume):
         streams = Streams(seed, chains)
         x = problem.y.new_zeros(len(chains), *problem.operator.image_shape)
+        plan = [LEVEL] * CALLS_PER_SWEEP * sweeps
         state = State.from_tensors(resume, streams, x) if resume else State(0, streams.normal(x), streams)
-        while state.step < CALLS_PER_SWEEP * sweeps:
-            denoised = denoise_in_turn(prior, state.x, LEVEL, state.step + 1)
+        while state.step < len(plan):
+            denoised = denoise_in_turn(prior, state.x, LEVEL, Call(plan, state.step))
             state.x, state.step = denoised + LEVEL * streams.normal(denoised), state.step + 1
-            yield StepInfo(state.step, CALLS_PER_SWEEP * sweeps, LEVEL, denoised, state)
+            yield StepInfo(state.step, len(plan), LEVEL, denoised, state)
 
     return drive(steps, problem, samples, chunk, on_step, resume)
 

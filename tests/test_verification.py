@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore, verify
-from snips.cli import app
+from snips.cli import app, restore_run
 from snips.running.verification import LEVEL, compare, finer
 
 SHAPE = (1, 16, 16)
@@ -131,6 +133,75 @@ def test_a_second_run_that_fails_keeps_the_first(image, monkeypatch):
     assert shown.exit_code == 2
     assert "error while verifying: the prior returned NaN" in shown.stderr
     assert "verification" not in json.loads((image.parent / "out" / "result.json").read_text())["settings"]
+
+
+class Killed(BaseException):
+    """Nothing is expected to catch it."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            "error while verifying: there is not enough memory",
+        ),
+        (MemoryError(), "error while verifying: MemoryError()"),
+        (KeyboardInterrupt(), "stopped while verifying"),
+        (ZeroDivisionError("a mistake"), "error while verifying: a mistake"),
+        (Killed(), None),
+    ],
+)
+def test_samples_are_saved_before_they_are_verified(failure, told, image, monkeypatch):
+    """All files are there when the second run begins, and stay as they are when that ends badly."""
+    out, calls, seen, denoise = image.parent / "out", [], {}, StationaryGaussian.denoise
+
+    def fails(self, x, sigma):
+        calls.append(sigma)
+        if len(calls) <= 10:
+            return denoise(self, x, sigma)
+        seen.update({file.name: file.read_bytes() for file in out.iterdir()})
+        raise failure
+
+    monkeypatch.setattr(StationaryGaussian, "denoise", fails)
+    with pytest.raises(Killed) if told is None else nullcontext():
+        shown = restore_command(image, "--nfe", "10", "--prior", "gaussian")
+        assert shown.exit_code == {KeyboardInterrupt: 130, ZeroDivisionError: 1}.get(type(failure), 2)
+        assert f"{told}" in shown.stderr
+        assert "the samples are kept, without a verdict" in shown.stderr
+    assert {"result.json", "samples.safetensors", "report.html", "sample_00.png"} <= seen.keys()
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == seen
+    assert len(Restoration.load(out).samples) == 8
+
+
+def test_the_verdict_is_added_and_nothing_else_touched(image, monkeypatch):
+    out, before, find = image.parent / "out", {}, restore_run.verified
+
+    def looked(result, again):
+        before.update({file.name: file.stat() for file in out.iterdir()})
+        return find(result, again)
+
+    monkeypatch.setattr(restore_run, "verified", looked)
+    assert restore_command(image, "--nfe", "10").exit_code == 0
+    after = {file.name: file.stat() for file in out.iterdir()}
+    assert after.keys() == before.keys()
+    assert {name for name in after if after[name] != before[name]} == {"result.json", "report.html"}
+    stored = json.loads((out / "result.json").read_text())
+    assert stored["settings"]["verification"]["verdict"] in html.unescape((out / "report.html").read_text())
+    Restoration.load(out).save(image.parent / "again")
+    assert json.loads((image.parent / "again" / "result.json").read_text()) == stored
+
+
+def test_a_verdict_that_cannot_be_written_is_told(image, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("snips.results.storage.rewrite_pages", full)
+    shown = restore_command(image, "--nfe", "10")
+    assert shown.exit_code == 2
+    assert "the verdict cannot be added" in shown.stderr
+    assert "nfe = 20" in shown.stdout
+    assert "verification" in Restoration.load(image.parent / "out").settings  # in JSON it is
 
 
 def test_a_prior_that_fails_keeps_finished_samples(image, monkeypatch):

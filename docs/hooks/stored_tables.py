@@ -72,8 +72,19 @@ def calibration(record: dict[str, Any]) -> str:
 
 
 def peers_tables(record: dict[str, Any]) -> str:
+    """All numbers of calls, and the sweep in which settings were chosen."""
     calls = sorted({row["nfe"] for row in record["results"] if row["kind"] == "distance"})
-    return "\n".join(f"{nfe} calls:\n\n{peers(record['results'], nfe)}" for nfe in calls)
+    tables = [f"{nfe} calls:\n\n{peers(record['results'], nfe)}" for nfe in calls]
+    swept = [row for row in record["results"] if row["kind"] == "sweep"]
+    return "\n".join([*tables, *([f"The sweep, {swept[0]['nfe']} calls:\n\n{sweep(swept)}"] if swept else [])])
+
+
+def sweep(rows: Rows) -> str:
+    """The mean distance of each setting that was tried, fewer samples and measurements than in the other tables."""
+    tried: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        tried.setdefault((row["method"], setting(row)), []).append(row["ratio"])
+    return table(["method", "setting", "mean of five"], [[*kind, f"{mean(far):.2f}"] for kind, far in tried.items()])
 
 
 def peers(rows: Rows, nfe: int) -> str:

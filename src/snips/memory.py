@@ -21,7 +21,7 @@ def check_memory(needed: int, what: str, advice: str = "use a structured operato
         raise ValueError(f"{what} needs {needed / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are free: {advice}")
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether PyTorch says so, in its words for main memory or with its class for a graphics processor's."""
     return "can't allocate memory" in str(error) or type(error).__name__ == "OutOfMemoryError"
 

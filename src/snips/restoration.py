@@ -29,7 +29,8 @@ from snips.report.verdicts import failure_counts
 from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
-from snips.samplers.base import OnStep, PriorFailed, Stored, check_options
+from snips.samplers.base import OnStep, PriorFailed, check_options
+from snips.samplers.states import Stored
 from snips.samplers.table import SAMPLER_TABLE, SamplerFunctions, sampler_entry
 
 if TYPE_CHECKING:

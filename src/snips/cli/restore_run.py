@@ -18,14 +18,19 @@ from rich.progress import TimeRemainingColumn
 from snips.cli.app import err
 from snips.cli.progress import progress_bar
 from snips.files import read_json
+from snips.memory import is_out_of_memory
 from snips.posing.pictures import PhotoProblem
 from snips.priors import Prior
 from snips.restoration import Broken, Interrupted, Restoration, sampler_for
+from snips.results import storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.running.devices import moved, restore_on
 from snips.running.tiling import Tiles
 from snips.running.verification import finer, verified
 from snips.samplers.table import sampler_entry
+
+KEPT = "the samples are kept, without a verdict"
+EXPECTED = (ValueError, OSError, FloatingPointError, MemoryError)  # others are mistakes in snips, and show where
 
 
 @contextmanager
@@ -91,10 +96,10 @@ class RestoreRun:
             )
         return self._with_origin(result)
 
-    def sampled(self, verify: bool, quiet: bool) -> tuple[Restoration, int]:
+    def sampled(self, quiet: bool) -> tuple[Restoration, int]:
         """The result, or what was finished when Ctrl-C came, and the exit code."""
         try:
-            result = self.sample(quiet)
+            return self.sample(quiet), 0
         except Interrupted as stop:
             return self.kept(stop), 130
         except Broken as failure:
@@ -102,17 +107,13 @@ class RestoreRun:
                 raise
             note(f"error: {failure}; {failure.finished.settings['interrupted']} samples are kept", quiet=False)
             return self._with_origin(failure.finished), 2
-        return self.verified(result, quiet) if verify else (result, 0)
 
     def completed(self, folder: Path, verify: bool, quiet: bool) -> tuple[Restoration, int]:
         """The result that is there already, with the verdict that it may lack, and the exit code."""
         result = self.finished(folder)
         if not verify or "verification" in result.settings:
             return result, 0
-        result, code = self.verified(result, quiet)
-        with uninterrupted():
-            save_somewhere(result, folder, force=True)
-        return result, code
+        return self.verified(result, folder, quiet)
 
     def finished(self, folder: Path) -> Restoration:
         """What an earlier run of this command wrote; a folder with anything else is not touched."""
@@ -145,23 +146,46 @@ class RestoreRun:
         note(f"stopped; {stop.finished.settings['interrupted']} samples were finished and are kept", quiet=False)
         return self._with_origin(stop.finished)
 
-    def verified(self, result: Restoration, quiet: bool) -> tuple[Restoration, int]:
-        """The result with the verdict of a finer run, and the exit code."""
+    def verified(self, result: Restoration, folder: Path, quiet: bool) -> tuple[Restoration, int]:
+        """The result, which is in `folder` already, with the verdict of a finer run, here and there; the exit code."""
+        try:
+            found = verified(result, self._finer(result).sample(quiet))
+        except KeyboardInterrupt:
+            note(f"stopped while verifying: {KEPT}", quiet=False)
+            return result, 130
+        except Exception as error:
+            note(f"error while verifying: {_reason(error)}; {KEPT}", quiet=False)
+            if not isinstance(error, EXPECTED) and not is_out_of_memory(error):
+                raise
+            return result, 2
+        return found, _written(found, folder)
+
+    def _finer(self, result: Restoration) -> RestoreRun:
+        """The second run."""
         arguments = finer(result)
         fields = {name: arguments.pop(name) for name in ("sampler", "samples", "seed")}
-        try:
-            return verified(result, replace(self, settings=arguments, checkpoint=None, **fields).sample(quiet)), 0
-        except Interrupted:
-            note("stopped while verifying: the samples are kept, without a verdict", quiet=False)
-            return result, 130
-        except ValueError as error:
-            note(f"error while verifying: {error}; the samples are kept, without a verdict", quiet=False)
-            return result, 2
+        return replace(self, settings=arguments, checkpoint=None, **fields)
 
     def _with_origin(self, result: Restoration) -> Restoration:
         """What the command knows beside: its words, and into which tiles calls were cut."""
         origin = {"command": self.command, **({"tiles": self.tiles.record()} if self.tiles else {})}
         return replace(result, settings={**result.settings, **origin})
+
+
+def _written(verified: Restoration, folder: Path) -> int:
+    """Add the verdict to what is saved -> the exit code."""
+    try:
+        with uninterrupted():
+            storage.save_settings(verified, folder)
+    except EXPECTED as error:
+        note(f"error: the verdict cannot be added to {folder} ({_reason(error)})", quiet=False)
+        return 2
+    return 0
+
+
+def _reason(error: Exception) -> str:
+    """In one line."""
+    return "there is not enough memory" if is_out_of_memory(error) else " ".join(str(error).split()) or repr(error)
 
 
 def recorded(folder: Path, checkpoint: Checkpoint | None, finished: bool) -> dict[str, Any]:

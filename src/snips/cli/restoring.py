@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -138,12 +138,12 @@ def _sampled(plan: RestorePlan, results: ResultOptions, verify: bool) -> tuple[R
     _tell(plan.posed, plan.quiet)
     if doubt := doubt_about(run.sampler, run.settings):
         note(f"warning: {doubt}", quiet=False)
-    _tell_cost(run, plan.quiet)
-    result, code = run.sampled(verify, plan.quiet)
-    with uninterrupted():
+    _tell_cost(run, verify, plan.quiet)
+    result, code = run.sampled(plan.quiet)
+    with uninterrupted():  # before the long run that verifies: whatever becomes of that, the samples are safe
         save_somewhere(result, results.output, results.force)
         discard(plan.checkpoint)
-    return result, code
+    return run.verified(result, results.output, plan.quiet) if verify and code == 0 else (result, code)
 
 
 def _begun(plan: RestorePlan, results: ResultOptions) -> RestoreRun:
@@ -167,7 +167,7 @@ def _tell(posed: PhotoProblem, quiet: bool) -> None:
         note(f"warning: {posed.noise}" if posed.noise.doubt else str(posed.noise), quiet and not posed.noise.doubt)
 
 
-def _tell_cost(run: RestoreRun, quiet: bool) -> None:
+def _tell_cost(run: RestoreRun, verify: bool, quiet: bool) -> None:
     """One line before a long run; what does not fit into memory is refused."""
     _, height, width = run.posed.problem.operator.image_shape
     if height * width < ESTIMATE_FROM or run.device.type != "cpu":
@@ -175,7 +175,11 @@ def _tell_cost(run: RestoreRun, quiet: bool) -> None:
     problem, chunk = run.posed.problem, run.settings["chunk"]
     sampler = sampler_for(run.sampler, problem)
     cost = costs.estimate_cost(problem, run.prior, sampler, run.calls, run.samples, chunk)
-    note(f"{run.samples} samples of {width} x {height} pixels will take {cost}", quiet)
+    if verify:
+        more = costs.result_bytes(problem, run.samples)
+        cost = replace(cost, seconds=3 * cost.seconds, bytes=None if cost.bytes is None else cost.bytes + more)
+    share = ", two thirds of the time for --verify, with twice the calls" if verify else ""
+    note(f"{run.samples} samples of {width} x {height} pixels will take {cost}{share}", quiet)
     costs.check_cost(cost, chunk)
 
 

@@ -2,7 +2,8 @@
 
 If truth and K samples come from the same posterior, all K + 1 of them are exchangeable: the rank of the truth is
 uniform on 0 .. K (simulation-based calibration, Talts et al. 2018), and the interval between the m-th smallest and
-the m-th largest sample covers the truth with probability 1 - 2 m / (K + 1) exactly, whatever the posterior is.
+the m-th largest sample covers the truth with probability 1 - 2 m / (K + 1) exactly, whatever the posterior is. Where
+the truth equals samples, as pixels do that are clamped to black, both hold for the rank that is drawn among the ties.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
 
+from snips.names import check_count
+from snips.streams import checked_seed
+
 Summary = Callable[[Tensor], Tensor]  # (..., C, H, W) -> (...)
+TIES = 2018  # with the seed, for numbers that nobody else draws: a truth that came of the same ones would have its say
 
 
 def _brightness(x: Tensor) -> Tensor:
@@ -51,12 +57,14 @@ def widest_level(samples: int) -> float:
     return 1 - 2 / (samples + 1)
 
 
-def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
+def coverage(samples: Tensor, truth: Tensor, level: float = 0.9, seed: int = 0) -> Coverage:
     """Coverage of the interval between order statistics of samples (K, ...) for truth (...).
 
-    It reaches from the m-th smallest to the m-th largest sample, m the whole number nearest to (1 - level) (K + 1) / 2;
-    the level that this gives, 1 - 2 m / (K + 1), is stated in the result. No interval is wider than `widest_level`: few
-    samples cannot tell of high levels.
+    It reaches from the m-th smallest to the m-th largest sample, m the whole number nearest to (1 - level) (K + 1) / 2:
+    inside is what has a rank from m to K - m. The level that this gives, 1 - 2 m / (K + 1), is stated in the result. It
+    is exact for truths that are exchangeable with their samples, also with ties, which `ranks` breaks at random: a
+    truth that equals the end of the interval is inside as often as the level asks, not always. No interval is wider
+    than `widest_level`: few samples cannot tell of high levels.
     """
     K = _checked(samples, truth)
     if not 0 < level < 1:
@@ -64,15 +72,17 @@ def coverage(samples: Tensor, truth: Tensor, level: float = 0.9) -> Coverage:
     m = round((1 - level) * (K + 1) / 2)
     if not 0 < 2 * m < K + 1:
         raise ValueError(f"{K} samples give no interval of level {level:g}: draw more")
-    ordered = samples.sort(0).values
-    inside = (truth >= ordered[m - 1]) & (truth <= ordered[K - m])
-    return Coverage(1 - 2 * m / (K + 1), inside)
+    rank = ranks(samples, truth, seed).to(truth.device)
+    return Coverage(1 - 2 * m / (K + 1), (rank >= m) & (rank <= K - m))
 
 
 def ranks(samples: Tensor, truth: Tensor, seed: int = 0) -> Tensor:
-    """How many of samples (K, ...) lie below truth (...), 0 .. K; ties are broken at random."""
+    """How many of samples (K, ...) lie below truth (...), 0 .. K; ties are broken at random.
+
+    Exactly uniform where truth and samples are exchangeable, with ties and without.
+    """
     _checked(samples, truth)
-    random = torch.rand(truth.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    random = torch.as_tensor(np.random.default_rng([TIES, checked_seed(seed)]).random(tuple(truth.shape)))
     below, equal = (samples < truth).sum(0).cpu(), (samples == truth).sum(0).cpu()
     return below + (random * (equal + 1)).long()
 
@@ -80,8 +90,11 @@ def ranks(samples: Tensor, truth: Tensor, seed: int = 0) -> Tensor:
 def rank_histogram(rank: Tensor, samples: int, bins: int | None = None) -> Tensor:
     """Counts of ranks 0 .. K in K + 1 bins, or in fewer of equal width where `bins` divides K + 1."""
     bins = samples + 1 if bins is None else bins
+    check_count("bins", bins)
     if (samples + 1) % bins:
         raise ValueError(f"{bins} bins do not divide the {samples + 1} ranks of {samples} samples")
+    if rank.is_floating_point() or (rank < 0).any() or (rank > samples).any():
+        raise ValueError(f"ranks among {samples} samples must be whole numbers from 0 to {samples}")
     return torch.bincount(rank.flatten() * bins // (samples + 1), minlength=bins)
 
 
@@ -99,4 +112,6 @@ def uniformity(rank: Tensor, samples: int, bins: int | None = None) -> float:
 def _checked(samples: Tensor, truth: Tensor) -> int:
     if samples.shape[1:] != truth.shape:
         raise ValueError(f"samples {tuple(samples.shape)} must be truth {tuple(truth.shape)} with K in front")
+    if samples.isnan().any() or truth.isnan().any():
+        raise ValueError("there is NaN among the samples or in the truth: it has no rank and lies in no interval")
     return len(samples)

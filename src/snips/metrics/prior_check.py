@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from snips.metrics.quality import psnr
-from snips.priors.base import Prior
+from snips.priors.base import Prior, checked_tensor
 from snips.priors.denoiser import ForeignDenoiser
 from snips.streams import checked_seed
 
@@ -96,7 +96,7 @@ def check_prior(
 
 def _measure(prior: Prior, clean: Tensor, noise: Tensor, sigma: float, seed: int) -> LevelReport:
     x = clean + sigma * noise
-    denoised = prior.denoise(x, sigma)
+    denoised = checked_tensor(prior.denoise(x, sigma))
     if denoised.shape != x.shape or not torch.isfinite(denoised).all():
         raise ValueError(f"the prior changed the shape of the image, or returned NaN or Inf, at sigma = {sigma:g}")
     error = denoised - clean

@@ -35,6 +35,13 @@ def check_images(x: Tensor, image_shape: tuple[int, ...]) -> None:
         raise ValueError(f"this prior is of images {tuple(image_shape)}, not {tuple(x.shape[1:])}")
 
 
+def checked_tensor(denoised: object) -> Tensor:
+    """What a prior of somebody else's returned: some networks return a tuple, or an object that holds the image."""
+    if not isinstance(denoised, Tensor):
+        raise ValueError(f"the prior returned a {type(denoised).__name__}: it must return the denoised image, a tensor")
+    return denoised
+
+
 def per_image(sigma: float | Tensor, x: Tensor) -> Tensor:
     """Sigma as a tensor that broadcasts against x (B, ...): shape (B, 1, ...) or (1, 1, ...)."""
     sigma = torch.as_tensor(sigma, dtype=x.dtype, device=x.device)

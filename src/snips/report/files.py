@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PIL import Image
 from torch import Tensor
 
+from snips.files import new_file
 from snips.images import to_picture
 from snips.operators.pictures import framed
 from snips.report.colours import std_map
@@ -30,10 +32,23 @@ FRAME = 500  # milliseconds that each sample is shown
 
 def write_pictures(restoration: Restoration, folder: Path) -> None:
     """One set of pictures and a page; in a folder for each image where there are several."""
+    for alone, place in _images(restoration, folder):
+        _write_image(alone, place)
+    comparison_grid(restoration.problem, restoration.samples).save(folder / "grid.png")
+
+
+def rewrite_pages(restoration: Restoration, folder: Path) -> None:
+    """The page of each image again, beside pictures that stay as they are; each is exchanged whole."""
+    for alone, place in _images(restoration, folder):
+        with new_file(place / "report.html") as work:
+            work.write_text(page(alone), encoding="utf-8")
+
+
+def _images(restoration: Restoration, folder: Path) -> Iterator[tuple[Restoration, Path]]:
+    """The result of each image alone, and where it is shown."""
     images = len(restoration.problem)
     for b in range(images):
-        _write_image(restoration[b], folder if images == 1 else folder / f"image_{b:03d}")
-    comparison_grid(restoration.problem, restoration.samples).save(folder / "grid.png")
+        yield restoration[b], folder if images == 1 else folder / f"image_{b:03d}"
 
 
 def _write_image(alone: Restoration, place: Path) -> None:

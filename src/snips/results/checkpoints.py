@@ -21,7 +21,7 @@ from snips.files import new_file
 from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
 from snips.results import storage
-from snips.samplers.base import Stored
+from snips.samplers.states import Stored
 from snips.samplers.table import sampler_entry
 
 SECONDS = 5.0  # between two writings: what a crash may cost, beside the step that was under way

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from snips.samplers.base import OnStep, StepInfo, Stored
+from snips.samplers.base import OnStep, StepInfo
+from snips.samplers.states import State, Stored
 
 
 class FinishedChains:
@@ -40,13 +41,15 @@ class FinishedChains:
         if complete:
             self.chains.append(info.state.x)
         if self.keep is not None:
-            self.keep(lambda: self._stored(None if complete else info))
+            self.keep(lambda: self._stored(info.state, complete))
         if self.on_step is not None:
             self.on_step(info)
 
-    def _stored(self, within: StepInfo | None) -> Stored:
+    def _stored(self, state: State, complete: bool) -> Stored:
+        """The finished chains, and the state; of a complete one only the mark, which says of what run they are."""
         finished = {"finished": torch.cat(self.chains)} if self.chains else {}
-        return finished if within is None else {**finished, **within.state.tensors()}
+        marked = {} if state.mark is None else {"mark": state.mark}
+        return {**finished, **(marked if complete else state.tensors())}
 
     def samples(self) -> Tensor | None:
         """(k, B, C, H, W) with the k samples that are complete for all images, or None."""

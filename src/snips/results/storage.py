@@ -21,11 +21,11 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from snips.files import flush, flush_tree
+from snips.files import flush, flush_tree, new_file, read_json
 from snips.inverse_problem import InverseProblem
 from snips.operators import LinearOperator
 from snips.problems import Build, make_operator
-from snips.report.files import OWN_PATTERNS, write_pictures
+from snips.report.files import OWN_PATTERNS, rewrite_pages, write_pictures
 from snips.version import __version__
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
             tensors["alpha"] = restoration.alpha
         stored = {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
         (work / "samples.safetensors").write_bytes(to_bytes(stored))
-        (work / "result.json").write_text(json.dumps(plain(_description(restoration, recipe)), indent=2) + "\n")
+        (work / "result.json").write_text(_as_text(_description(restoration, recipe)))
         try:
             write_pictures(restoration, work)
         except OSError:  # a disk without room for them may have lost the samples, too
@@ -61,6 +61,24 @@ def save(restoration: Restoration, folder: Path, force: bool) -> Path:
     if failure is not None:
         raise failure
     return folder
+
+
+def save_settings(restoration: Restoration, folder: Path) -> None:
+    """Write the settings of a saved result again, with what was found out since: into result.json and the pages.
+
+    Samples and pictures are not touched, and each file is exchanged whole: a kill at any time loses nothing.
+    """
+    file = folder / "result.json"
+    description = {**read_json(file), "settings": restoration.settings}
+    try:
+        rewrite_pages(restoration, folder)
+    finally:  # last, as it tells that all is there; but also without a page
+        with new_file(file) as work:
+            work.write_text(_as_text(description))
+
+
+def _as_text(description: dict[str, Any]) -> str:
+    return json.dumps(plain(description), indent=2) + "\n"
 
 
 def load(

@@ -15,8 +15,9 @@ from torch import Tensor
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count
 from snips.priors.base import Prior
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
+from snips.samplers.states import State, Stored, own_state, run_mark
 from snips.schedules import checked_sigmas, geometric
 from snips.streams import Chain, Streams
 
@@ -112,13 +113,16 @@ def langevin_steps(
         raise ValueError(f"the step size c must lie between 0 and 2, but is {c}")
     if step not in STEPS:
         raise ValueError(f"unknown step {step!r}: choose one of {', '.join(STEPS)}")
-    told = noise_of_states(levels, c, tau) if actual_noise else [sigma for sigma in levels for _ in range(tau)]
+    plan = [sigma for sigma in levels for _ in range(tau)]
+    told = noise_of_states(levels, c, tau) if actual_noise else plan
     coordinates = Coordinates(problem, chains)
-    state = _start(problem, chains, seed, resume)
+    mark = run_mark("langevin", plan, seed=seed, c=c, tau=tau, step=step, actual_noise=bool(actual_noise))
+    state = _start(problem, chains, seed, own_state(resume, mark))
+    state.mark = mark
     for i in range(state.step // tau, len(levels)):
         move = STEPS[step](coordinates, coordinates.at(levels[i]), c)
         for _ in range(state.step % tau, tau):
-            denoised = denoise_in_turn(prior, state.x, told[state.step], state.step + 1)
+            denoised = denoise_in_turn(prior, state.x, told[state.step], Call(plan, state.step))
             state.x = move(state.x, denoised, state.streams.normal(state.x)).contiguous()
             state.step += 1
             yield StepInfo(state.step, tau * len(levels), levels[i], denoised, state)

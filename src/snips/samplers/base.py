@@ -1,4 +1,4 @@
-"""What all samplers share: chains, resumable states, and the loop that drives them."""
+"""What all samplers share: chains, calls of the prior, and the loop that drives them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,9 @@ from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count, unknown_name
-from snips.priors.base import Prior
-from snips.streams import Chain, Streams
-
-
-@dataclass
-class State:
-    """Where a sampler stands between two steps: all that is needed to go on exactly as if it had not stopped."""
-
-    step: int  # steps done
-    x: Tensor  # (chains, C, H, W)
-    streams: Streams
-    memory: Tensor | None = None  # what a sampler carries over beside x, for example the previous noise
-
-    def tensors(self) -> dict[str, Tensor]:
-        """A copy that can be stored (safetensors) and given back as `resume`."""
-        stored = {"step": torch.tensor(self.step), "x": self.x.clone(), "streams": self.streams.state()}
-        return stored if self.memory is None else {**stored, "memory": self.memory.clone()}
-
-    @classmethod
-    def from_tensors(cls, stored: dict[str, Tensor], streams: Streams, like: Tensor) -> State:
-        streams.restore(stored["streams"])
-        memory = stored.get("memory")
-        return cls(int(stored["step"]), stored["x"].to(like), streams, None if memory is None else memory.to(like))
+from snips.priors.base import Prior, checked_tensor
+from snips.samplers.states import OTHER_RUN, State, Stored
+from snips.streams import Chain
 
 
 @dataclass(frozen=True)
@@ -51,7 +31,6 @@ class StepInfo:
 
 OnStep = Callable[[StepInfo], None]
 SHARED = ("problem", "prior", "samples", "seed", "on_step", "resume")  # arguments that `restore` gives to all samplers
-Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
 Steps = Callable[[Sequence[Chain], Stored | None], Iterator[StepInfo]]
 
 
@@ -77,22 +56,20 @@ def run(
     parts = [chains[i : i + chunk] for i in range(0, len(chains), chunk)]
     stored = dict(resume or {})
     finished = [stored.pop("finished").to(problem.y)] if "finished" in stored else []
-    _check_stored(stored, sum(map(len, finished)), parts)
+    _check_chains(stored, sum(map(len, finished)), parts)
     for index in range(math.ceil(sum(map(len, finished)) / chunk), len(parts)):
         finished.append(_run_part(steps(parts[index], stored or None), index, len(parts), on_step))
         stored = {}
     return torch.cat(finished).reshape(samples, len(problem), *problem.operator.image_shape)
 
 
-def _check_stored(stored: Stored, finished: int, parts: list[list[Chain]]) -> None:
+def _check_chains(stored: Stored, finished: int, parts: list[list[Chain]]) -> None:
     """Whether a state is one of this run: as many chains, and no chunk that is half finished."""
-    sizes = [len(part) for part in parts]
+    sizes, within = [len(part) for part in parts], "x" in stored
     done = math.ceil(finished / sizes[0])
-    fits = finished == sum(sizes[:done]) and (not stored or done < len(sizes))
-    if not fits or (stored and len(stored["x"]) != sizes[done]):
-        raise ValueError(
-            "the stored state is of another run: go on with as many samples, images and chains at a time as it had"
-        )
+    fits = finished == sum(sizes[:done]) and (not within or done < len(sizes))
+    if not fits or (within and len(stored["x"]) != sizes[done]):
+        raise ValueError(f"{OTHER_RUN} as many samples, images and chains at a time as it had")
 
 
 def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep | None) -> Tensor:
@@ -117,31 +94,48 @@ def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[st
             raise ValueError(unknown_name(f"option of the sampler {name}", option, known))
 
 
-def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
-    """The call of step number `step`; of a `mirrored` prior every other one sees the mirror image.
+def repeats(plan: Sequence[float], i: int) -> bool:
+    """Whether call i + 1 of a plan of noise levels is a correction at the level of call i; both count from 0."""
+    return i + 1 < len(plan) and plan[i + 1] == plan[i]
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call i, from 0, of those that a plan has the noise levels of; as text, where that is."""
+
+    plan: Sequence[float]
+    i: int
+
+    def __str__(self) -> str:
+        level, levels = len(set(self.plan[: self.i + 1])), len(set(self.plan))
+        return f"level {level} of {levels} (call {self.i + 1} of {len(self.plan)})"
+
+
+def denoise_in_turn(prior: Prior, x: Tensor, sigma: float, call: Call) -> Tensor:
+    """One call of a plan; of a `mirrored` prior every other one sees the mirror image.
 
     A network treats the two a little differently. In turn, these errors cancel over the steps instead of adding up.
     """
-    if prior.mirrored and step % 2 == 0:
-        return denoise(prior, x.flip(-1), sigma, step).flip(-1)
-    return denoise(prior, x, sigma, step)
+    if prior.mirrored and call.i % 2:
+        return denoise(prior, x.flip(-1), sigma, call).flip(-1)
+    return denoise(prior, x, sigma, call)
 
 
 class PriorFailed(ValueError):
     """A prior returned what is no image, in the middle of a run."""
 
 
-def denoise(prior: Prior, x: Tensor, sigma: float, step: int) -> Tensor:
-    """One call of the prior, with what it returns checked."""
+def denoise(prior: Prior, x: Tensor, sigma: float, place: object) -> Tensor:
+    """One call of the prior, with what it returns checked; `place` says, as text, where in the run that was."""
     with torch.no_grad():
-        denoised = prior.denoise(x, sigma)
+        denoised = checked_tensor(prior.denoise(x, sigma))
     if denoised.shape != x.shape or denoised.dtype != x.dtype or denoised.device != x.device:
         raise ValueError(
             f"the prior returned {denoised.dtype} {tuple(denoised.shape)} on {denoised.device} "
             f"for {x.dtype} {tuple(x.shape)} on {x.device}: it must keep shape, dtype and device"
         )
     if not is_finite(denoised):
-        raise PriorFailed(f"the prior returned NaN or Inf in step {step} at sigma = {sigma:.4g}: sampling stopped")
+        raise PriorFailed(f"the prior returned NaN or Inf at {place}, sigma = {sigma:.4g}: sampling stopped")
     return denoised
 
 

@@ -28,9 +28,10 @@ from torch import Tensor
 from snips.inverse_problem import InverseProblem
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
+from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
@@ -82,16 +83,18 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    state = _start(law, plan[0], Streams(seed, chains), plan[:1] == plan[1:2], resume)
+    mark = run_mark("matrix_free", plan, seed=seed, guided=bool(guided))
+    state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
+    state.mark = mark
     for i in range(state.step, len(plan)):
         sigma = plan[i]
-        denoised = denoise_in_turn(prior, state.x, sigma, i + 1)
+        denoised = denoise_in_turn(prior, state.x, sigma, Call(plan, i))
         if i + 1 == len(plan):
             state.x = law.draw(state.x, denoised, sigma, state.streams)
-        elif plan[i + 1] == sigma:
+        elif repeats(plan, i):
             state.x = correct(law, sigma, denoised, state)
         else:
-            state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=plan[i + 1] in plan[i + 2 : i + 3])
+            state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=repeats(plan, i + 1))
         state.x = state.x.contiguous()
         state.step += 1
         yield StepInfo(state.step, len(plan), sigma, denoised, state)
@@ -191,8 +194,7 @@ def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     """Another noisy image of the same level."""
     if not law.shown(sigma):
         return law.draw(state.x, denoised, sigma, state.streams) + sigma * state.streams.normal(denoised)
-    assert state.memory is not None, "the step before a correction draws the noise that both share"
-    shared, state.memory = state.memory, state.streams.normal(denoised)
+    shared, state.memory = shared_noise(state), state.streams.normal(denoised)
     t = (sigma / law.sigma_0) ** 2
     return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, shared + state.memory)
 

@@ -33,9 +33,10 @@ from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SHARPEST, SUREST, Guide, Photographs
+from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
 
@@ -89,19 +90,20 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    state = _start(coordinates, at(plan[0]), Streams(seed, chains), plan[:1] == plan[1:2], resume)
+    mark = run_mark("fast", plan, seed=seed, guided=bool(guided))
+    state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
+    state.mark = mark
     guide = at(plan[min(state.step, len(plan) - 1)])
     for i in range(state.step, len(plan)):
-        level, next_two = guide.level, plan[i + 1 : i + 3]
-        denoised = denoise_in_turn(prior, state.x, level.sigma, i + 1)
-        if not next_two:
+        level = guide.level
+        denoised = denoise_in_turn(prior, state.x, level.sigma, Call(plan, i))
+        if i + 1 == len(plan):
             x_bar = finish(coordinates, guide, denoised, state)
-        elif next_two[0] == level.sigma:
+        elif repeats(plan, i):
             x_bar = correct(coordinates, level, guide.mean(state.x, denoised), state)
         else:
-            drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(next_two[0])
-            corrected = next_two[:1] == next_two[1:]
-            x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected)
+            drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(plan[i + 1])
+            x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected=repeats(plan, i + 1))
         state.x = problem.operator.V(x_bar).contiguous()  # as a stored state is: strides may change the rounding
         state.step += 1
         yield StepInfo(state.step, len(plan), level.sigma, denoised, state)
@@ -126,8 +128,7 @@ def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> lis
 
 def correct(coordinates: Coordinates, level: Level, denoised_bar: Tensor, state: State) -> Tensor:
     """m + a (z_k + z_k+1), where z_k is remembered."""
-    assert state.memory is not None, "the step before a correction draws the noise that both share"
-    shared, state.memory = state.memory, state.streams.normal(state.x)
+    shared, state.memory = shared_noise(state), state.streams.normal(state.x)
     return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(shared + state.memory))
 
 

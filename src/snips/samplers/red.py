@@ -19,7 +19,7 @@ from torch import Tensor
 from snips.images import luminance
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count
-from snips.priors.base import Prior
+from snips.priors.base import Prior, checked_tensor
 from snips.problems import make_operator
 from snips.samplers.base import denoise
 
@@ -55,7 +55,7 @@ def red_steps(
     step = 2 / (precision + weight)
     x = y.clamp(0, 1)
     for i in count(1):
-        denoised = denoise(prior, x, denoiser_sigma, i)
+        denoised = denoise(prior, x, denoiser_sigma, f"iteration {i}")
         gradient = precision * H.adjoint(H(x) - y) + weight * (x - denoised)
         x = (x - step * gradient).clamp(0, 1)
         yield x
@@ -99,7 +99,7 @@ class GreyPrior(Prior):
         self.colour = colour
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
-        return self.colour.denoise(x.expand(-1, 3, -1, -1), math.sqrt(3) * sigma).mean(1, keepdim=True)
+        return checked_tensor(self.colour.denoise(x.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)).mean(1, keepdim=True)
 
 
 def _check(problem: InverseProblem, weight: float, denoiser_sigma: float) -> None:

@@ -1,0 +1,72 @@
+"""Where a sampler stands, to be stored and given back to the same run, and to no other."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import methodcaller
+
+import torch
+from torch import Tensor
+
+from snips.streams import Streams
+
+Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
+
+
+@dataclass
+class State:
+    """Where a sampler stands between two steps: all that is needed to go on exactly as if it had not stopped."""
+
+    step: int  # steps done
+    x: Tensor  # (chains, C, H, W)
+    streams: Streams
+    memory: Tensor | None = None  # what a sampler carries over beside x, for example the previous noise
+    mark: Tensor | None = None  # of the run, see `run_mark`
+
+    def tensors(self) -> dict[str, Tensor]:
+        """A copy that can be stored (safetensors) and given back as `resume`."""
+        stored = {"step": torch.tensor(self.step), "x": self.x.clone(), "streams": self.streams.state()}
+        more = {"memory": self.memory, "mark": self.mark}
+        return stored | {name: value.clone() for name, value in more.items() if value is not None}
+
+    @classmethod
+    def from_tensors(cls, stored: dict[str, Tensor], streams: Streams, like: Tensor) -> State:
+        streams.restore(stored["streams"])
+        memory = stored.get("memory")
+        return cls(int(stored["step"]), stored["x"].to(like), streams, None if memory is None else memory.to(like))
+
+
+OTHER_RUN = "the stored state is of another run: go on with"
+SAME_LEVEL = 1e-5  # relative: another rounding, on another device, is no other plan
+
+
+def run_mark(sampler: str, plan: Sequence[float], **options: float | str) -> Tensor:
+    """What tells a run from others, to be stored with its states: a number for all that has names, then the plan."""
+    named = json.dumps([sampler, options], sort_keys=True, default=methodcaller("item"))  # of NumPy's numbers
+    return torch.tensor([zlib.crc32(named.encode()), *plan], dtype=torch.float64)
+
+
+def own_state(stored: Stored | None, mark: Tensor) -> Stored | None:
+    """The state where a run with this mark stopped, None where that was between two chunks; another run's is refused.
+
+    A state without a mark is of a version that set none. Such states come from files alone, and `Checkpoint` has told
+    those of different samplers, plans and seeds apart ever since: they are taken.
+    """
+    other = None if stored is None else stored.get("mark")
+    if other is not None and not _same_run(other.to(mark), mark):
+        raise ValueError(f"{OTHER_RUN} the sampler, the number of calls, the seed and the options that it had")
+    return stored if stored is not None and "x" in stored else None
+
+
+def _same_run(mark: Tensor, other: Tensor) -> bool:
+    return len(mark) == len(other) and bool(mark[0] == other[0]) and torch.allclose(mark, other, SAME_LEVEL, 0)
+
+
+def shared_noise(state: State) -> Tensor:
+    """What the step before a correction drew for both. A state of this plan has it."""
+    if state.memory is None:
+        raise ValueError(f"{OTHER_RUN} the noise levels that it had")
+    return state.memory

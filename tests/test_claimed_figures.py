@@ -1,0 +1,53 @@
+"""What the project claims of the fast sampler holds for the stored figures; other tests compare texts with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+FIVE = ("sr4", "sr2", "deblur_uniform", "cs4", "cs8")
+
+
+def stored(name: str) -> list[dict[str, Any]]:
+    return json.loads((RESULTS / f"{name}.json").read_text())["results"]
+
+
+def distance(problem: str, calls: int, sigma_0: float) -> float:
+    """The mean over all priors that were measured; 1 is that of exact samples."""
+    wanted = ("fast", problem, calls, sigma_0)
+    rows = [
+        row
+        for row in stored("exactness")
+        if tuple(row[k] for k in ("sampler", "problem", "calls", "sigma_0")) == wanted
+    ]
+    assert len(rows) >= 3
+    return mean(row["ratio"] for row in rows)
+
+
+@pytest.mark.parametrize(("calls", "most"), [(100, 1.1), (50, 1.3), (25, 2.0)])
+def test_samples_are_close_to_exact_ones(calls, most):
+    assert mean(distance(problem, calls, 0.1) for problem in FIVE) <= most
+
+
+@pytest.mark.parametrize("problem", ["cs4", "cs8"])
+def test_random_projections_with_less_noise_stay_close(problem):
+    assert distance(problem, 100, 0.04) <= 2
+
+
+def test_standard_deviations_are_right_in_every_band():
+    rows = stored("exactness_stationary")
+    assert len(rows) >= 5
+    assert all(len(row["ratios"]) == 6 for row in rows)
+    assert [
+        (row["problem"], row["ratios"]) for row in rows if max(abs(ratio - 1) for ratio in row["ratios"]) > 0.05
+    ] == []
+
+
+def test_intervals_hold_what_they_should():
+    shares = {row["problem"]: row["pixels"] for row in stored("exactness_calibration")}
+    assert {problem: shares[problem] for problem in FIVE if not 0.88 <= shares[problem] <= 0.92} == {}
