@@ -11,6 +11,7 @@ import pytest
 
 from scripts import load_script
 from snips import load_prior
+from snips.experiments.sampled import prior_identity
 from snips.files import write_json
 from snips.priors.digest import weights_digest
 from snips.priors.precision import LowPrecision
@@ -93,17 +94,20 @@ def test_the_verdict_on_the_sampler_is_computed(page, tmp_path):
 def test_stored_results_are_of_the_weights_that_are_bundled():
     """After new weights: `snips experiment NAME --force`."""
     module = load_script(ROOT / "experiments" / "results_page.py")
-    records = {file.parent.name: json.loads(file.read_text()) for file in module.RESULTS.glob("*/result.json")}
-    used = {name: record["results"]["prior"] for name, record in records.items() if "prior" in record["results"]}
-    assert {name: prior["sha256"] for name, prior in used.items()} == {
-        name: weights_digest(named_prior(prior["name"])) for name, prior in used.items()
+    records = {file: json.loads(file.read_text()) for file in module.RESULTS.rglob("result.json")}
+    assert {file.parent.parent.name for file in records} == {"results", "bundled"}
+    used = {file: record["results"]["prior"] for file, record in records.items() if "prior" in record["results"]}
+    bundled = {name: weights_digest(load_prior(name)) for name in ("faces", "natural")}
+    assert {file: prior["sha256"] for file, prior in used.items()} == {
+        file: bundled[prior["name"].removesuffix(", bfloat16")] for file, prior in used.items()
     }
+    assert all(record["settings"].get("prior") == record["results"].get("prior") for record in records.values())
 
 
-def named_prior(name):
-    """A bundled prior, with the precision that its name may tell; it is not called, so any processor will do."""
-    bundled, _, precision = name.partition(", ")
-    return LowPrecision(load_prior(bundled)) if precision else load_prior(bundled)
+def test_weights_have_one_digest_in_every_precision():
+    prior = load_prior("faces")
+    assert weights_digest(LowPrecision(prior)) == weights_digest(prior)
+    assert prior_identity(LowPrecision(prior)) == {**prior_identity(prior), "name": "faces, bfloat16"}
 
 
 def test_no_picture_of_test_images_is_tracked():
