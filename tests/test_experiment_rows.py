@@ -71,7 +71,7 @@ def test_a_figure_reaches_the_papers_within_its_standard_error(mean, reached):
 def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     row = {"problem": "sr4", "sampler": "langevin", "psnr_mean": 1.0}
     others = [{**row, "sampler": "fast"}, {**row, "problem": "cs16"}]
-    record = {"results": {"prior": {"name": "a"}, "rows": [row, *others]}}
+    record = {"experiment": "table1", "results": {"prior": {"name": "a"}, "rows": [row, *others]}}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
     assert calls.stored_langevin(file, {"name": "a"}) == [
@@ -162,10 +162,25 @@ def test_step_sizes_are_judged(scores, largest, stopped, verdict):
 def test_the_best_of_a_sweep_counts_only_for_the_same_prior(tmp_path):
     best = {"sigma_0": 0.1, "iterations": 200, "weight": 7.0, "denoiser_sigma": 0.02}
     stored = tmp_path / "result.json"
-    stored.write_text(json.dumps({"results": {"prior": {"name": "a"}, "best": [best]}}))
+    record = {"experiment": "red_sweep", "results": {"prior": {"name": "a"}, "best": [best]}}
+    stored.write_text(json.dumps(record))
     assert red_sweep.stored_best(stored, 0.1, {"name": "a"}) == red_sweep.RedSetting(7.0, 200, 0.02)
     assert red_sweep.stored_best(stored, 0.1, {"name": "b"}) is None
     assert red_sweep.stored_best(tmp_path / "absent.json", 0.1, {"name": "a"}) is None
+
+
+FOREIGN = ("{}", "[]", '{"experiment": "table1"}', '{"experiment": "red_sweep", "results": {}}', "null")
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_results_that_were_changed_are_named(content, tmp_path):
+    """One line each, by all that read what another experiment stored."""
+    file = tmp_path / "result.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment red_sweep` writes: remove it"):
+        red_sweep.stored_best(file, 0.1, {"name": "a"})
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes: remove it"):
+        calls.stored_langevin(file, {"name": "a"})
 
 
 def test_columns_of_pictures_share_the_largest_size():

@@ -16,7 +16,7 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Request,
 from snips.experiments.markdown import setting, table
 from snips.experiments.published import RED
 from snips.experiments.sampled import experiment_prior, image_key, prior_identity, simulated
-from snips.files import read_json
+from snips.experiments.stored import stored_record
 from snips.images import luminance
 from snips.metrics import lpips, perceptual_weights, psnr, ssim
 from snips.priors import Prior
@@ -103,11 +103,11 @@ def stored_best(result: Path, sigma_0: float, prior: dict[str, str]) -> RedSetti
     """What an earlier sweep with the same prior found best, or None."""
     if not result.is_file():
         return None
-    results = read_json(result)["results"]
-    if results["prior"] != prior:
-        return None
-    best = next(row for row in results["best"] if row["sigma_0"] == sigma_0)
-    return RedSetting(best["weight"], best["iterations"], best["denoiser_sigma"])
+    with stored_record(result, "red_sweep") as record:
+        if record["results"]["prior"] != prior:
+            return None
+        best = {row["sigma_0"]: row for row in record["results"]["best"]}[sigma_0]
+        return RedSetting(best["weight"], best["iterations"], best["denoiser_sigma"])
 
 
 def describe(results: dict[str, Any]) -> str:
