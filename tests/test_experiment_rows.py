@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from snips.experiments import Request, ablation, calls, datasets, red_sweep, sampled, table1
+from snips.experiments import Request, calls, datasets, red_sweep, sampled, table1
 from snips.images import example_image
 from snips.priors import StationaryGaussian
 from snips.report import picture_grid
@@ -133,6 +133,17 @@ def test_celeba_is_read_from_its_test_split(tmp_path):
         datasets.faces(Request(tmp_path, data=tmp_path), 3)
 
 
+@pytest.mark.parametrize("content", [b"", b"no picture"])
+@pytest.mark.parametrize("kind", ["jpg", "png"])
+def test_an_image_that_cannot_be_read_is_named(kind, content, tmp_path):
+    """Damaged in its middle or from the start on."""
+    file = tmp_path / f"bad.{kind}"
+    Image.effect_noise((178, 218), 50).convert("RGB").save(file)
+    file.write_bytes(content or file.read_bytes()[:2000])
+    with pytest.raises(ValueError, match=rf"bad.{kind} cannot be read \(.*\): copy it again from its collection"):
+        datasets.photograph(file)
+
+
 @pytest.mark.parametrize(
     ("listing", "message"), [("1.jpg 2\n4.jpg 2\n", "4.jpg is missing"), ("1.jpg 2\njust a line of words\n", "damaged")]
 )
@@ -143,20 +154,6 @@ def test_a_list_that_does_not_fit_its_files_is_named(listing, message, tmp_path)
     (tmp_path / "celeba" / "list_eval_partition.txt").write_text("\n" + listing)
     with pytest.raises(ValueError, match=message):
         datasets.faces(Request(tmp_path, data=tmp_path), 2)
-
-
-@pytest.mark.parametrize(
-    ("scores", "largest", "stopped", "verdict"),
-    [
-        (25.0, 1.0, None, "converges"),
-        (20.5, 1.0, None, "stalls"),
-        (25.0, 50.0, None, "diverges"),
-        (25, 1, 9, "diverges"),
-    ],
-)
-def test_step_sizes_are_judged(scores, largest, stopped, verdict):
-    facts = [{"psnr": scores, "largest": largest, "stopped": stopped}]
-    assert ablation._row("any", facts, blurred=20.0)["verdict"] == verdict
 
 
 def test_the_best_of_a_sweep_counts_only_for_the_same_prior(tmp_path):
