@@ -12,7 +12,7 @@ from PIL import Image
 from command_line import refused
 from command_line import run as commanded
 from scripts import load_script
-from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled
+from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled, table1
 from snips.images import example_image
 from snips.priors import Prior
 
@@ -62,6 +62,45 @@ def test_table1_from_the_command_line(tmp_path):
     assert found["pooled"]["fast 8"]["samples"] == 6 * sampled.QUICK_SAMPLES
     assert found["truth"]["samples"] == 6
     assert "these were quick runs" in (tmp_path / "faithfulness" / "result.md").read_text(encoding="utf-8")
+
+
+def test_samplers_of_table1_share_a_folder(tmp_path):
+    """One after the other, and on fewer images: nothing that was stored is lost."""
+
+    def ran(sampler, images, **more):
+        request = Request(tmp_path, quick=True, prior="gaussian", samplers=(sampler,), images=images, **more)
+        return run("table1", EXPERIMENTS["table1"], request, silent)
+
+    fast = ran("fast", 2)
+    both = ran("langevin", 1)
+    results = both["results"]
+    assert [row for row in results["rows"] if row["sampler"] == "fast"] == fast["results"]["rows"]
+    assert [(row["problem"], row["images"]) for row in results["rows"] if row["sampler"] == "langevin"] == [
+        (name, 1) for name in published.TABLE_1
+    ]
+    assert all(row["less"]["images"] == 1 for row in results["rows"] if row["sampler"] == "langevin")
+    assert {name: results[name] for name in ("names", "source", "truth")} == {
+        name: fast["results"][name] for name in ("names", "source", "truth")
+    }
+    assert both["command"] == f"{fast['command']} && snips experiment table1 --quick --images 1 --prior gaussian " + (
+        "--sampler langevin"
+    )
+    text = (tmp_path / "table1" / "result.md").read_text(encoding="utf-8")
+    assert "For each image: `fast`, 8 calls, 3 samples; `langevin`, 12 calls, 3 samples." in text
+    again = ran("fast", 1)  # as asked for: fewer images than before
+    assert {row["images"] for row in again["results"]["rows"]} == {1}
+    assert again["results"]["names"] == {"": ["example"]}
+    assert {row["sampler"] for row in again["results"]["rows"]} == {"fast", "langevin"}
+    assert "--images 2" not in again["command"]
+
+
+@pytest.mark.parametrize(("names", "settings"), [(["b"], {"seed": 0}), (["a"], {"seed": 1})])
+def test_other_images_or_settings_share_no_table(names, settings, tmp_path):
+    mine = {"names": {"": ["a"]}, "made_by": {"fast": "f"}, "rows": []}
+    stored = {"names": {"": names}, "rows": [{"sampler": "langevin", "images": 1}]}
+    record = {"experiment": "table1", "command": "l", "settings": settings, "results": stored}
+    (tmp_path / "result.json").write_text(json.dumps(record))
+    assert table1.with_former(mine, tmp_path / "result.json", {"seed": 0}) == mine
 
 
 def test_figures_of_bundled_pictures_may_be_shown(tmp_path):

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
+from snips.experiments.stored import stored_record
 from snips.files import check_settings, is_leftover, locked, new_file, read_json, write_json
 from snips.results.storage import plain, versions
 from snips.samplers.base import StepInfo
@@ -87,8 +88,8 @@ class StudyFolder:
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
         if force:
             self._remove(*(self.path / "parts").glob("*"))
-        elif (kept := self._settings(name)) is not None:
-            check_settings(self.path, kept, settings)
+        else:
+            self._check(name, settings)
         write_json(self.path / "settings.json", settings)
         if force:
             self._remove(self.path / "result.json", self.path / "result.md")
@@ -99,6 +100,15 @@ class StudyFolder:
         if (self.path / "settings.json").is_file() or self._record(name):
             return True
         return all(is_leftover(file) or _is_empty_folder(file) for file in self.path.iterdir())
+
+    def _check(self, name: str, settings: dict[str, Any]) -> None:
+        """What an earlier run left must be of the same settings, and not damaged: that is noticed before the work."""
+        kept, result = self._settings(name), self.path / "result.json"
+        if kept is not None:
+            check_settings(self.path, kept, settings)
+        if result.is_file():
+            with stored_record(result, name):
+                pass
 
     def _settings(self, name: str) -> dict[str, Any] | None:
         """Those of the run that the folder holds; a clone of the repository has them in result.json alone."""
