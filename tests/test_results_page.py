@@ -110,6 +110,23 @@ def test_weights_have_one_digest_in_every_precision():
     assert prior_identity(LowPrecision(prior)) == {**prior_identity(prior), "name": "faces, bfloat16"}
 
 
+@pytest.mark.parametrize(
+    ("experiment", "picture", "start"),
+    [
+        ("figures", "cs8", "Compressive sensing at 12.5 %: original, the least-norm image"),
+        ("lsun", "photographs_sr4", "Super-resolution by 4, photographs: original, the measurement, samples"),
+        ("figures", "deblur_uniform", "Uniform blur of 5 x 5: original, the measurement, samples, their mean"),
+        ("ablation", "ablation", "Original, blurred, and the last state"),
+    ],
+)
+def test_pictures_are_described_in_words(experiment, picture, start, page, tmp_path):
+    file, results = tmp_path / "result.json", {"source": "photographs", "publishable": True}
+    write_json(file, {"command": "snips", "pictures": [picture], "results": results})
+    words = page.caption(experiment, picture)
+    assert words.startswith(start)
+    assert f"\n{words}:\n\n![{words}](images/results/{experiment}_{picture}.png)\n" in page.gallery(experiment, file)
+
+
 def test_no_picture_of_test_images_is_tracked():
     """CelebA and the stand-ins for LSUN may not be shown; pictures in the docs are of bundled images."""
     git = shutil.which("git")
