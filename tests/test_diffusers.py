@@ -41,7 +41,8 @@ class TestDiffusers:
             """Predicts from the exact estimate of x_0 in [-1, 1] given x_vp at timestep t, fractions interpolated."""
 
             def forward(self, sample, timestep, class_labels=None, return_dict=True):
-                t = float(timestep)
+                assert timestep.shape == (len(sample),)
+                t = float(timestep[0])
                 log = (((1 - a) / a).sqrt()).log()
                 i = min(int(t), len(a) - 2)
                 sigma = float((log[i] + (t - i) * (log[i + 1] - log[i])).exp())

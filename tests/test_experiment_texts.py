@@ -9,7 +9,8 @@ import torch
 from snips.experiments import EXPERIMENTS, Request, cost, figures, red, red_sweep, run, table1
 from snips.experiments.pictures import with_row_names
 from snips.images import example_image
-from snips.problems import InverseProblem, make_operator
+from snips.inverse_problem import InverseProblem
+from snips.problems import make_operator
 from snips.report import picture_grid
 from snips.report.grid import GAP, HEADER
 

@@ -62,7 +62,7 @@ def denoisers() -> str:
     least = min(value for *_, value in above["faces"])
     return (
         f"`natural` has {min(natural):.2f} to {max(natural):.2f} dB more than FFDNet on photographs in colour at noise "
-        f"of 15/255 to 75/255, and `faces` has {least:.2f} dB more and above on faces"
+        f"of 15/255 to 75/255, and `faces` has at least {least:.2f} dB more on faces"
     )
 
 

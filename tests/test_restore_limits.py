@@ -20,6 +20,7 @@ from photo_files import random_pixels, saved_photo
 from snips import Restoration, restoration
 from snips.results import storage
 from snips.running import costs
+from snips.samplers import fast
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def interrupting(step):
             if info.step == step:
                 raise KeyboardInterrupt
 
-        return restoration.fast(*arguments, on_step=then_stop, **options)
+        return fast(*arguments, on_step=then_stop, **options)
 
     return sampler
 

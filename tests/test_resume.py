@@ -15,9 +15,9 @@ from batch_cases import pictures
 from snips.cli import app, restoring
 from snips.cli.restore_run import recorded
 from snips.priors import StationaryGaussian
-from snips.restoration import SAMPLERS
-from snips.results.checkpoints import PLANS, Checkpoint
+from snips.results.checkpoints import Checkpoint
 from snips.running import costs
+from snips.samplers.table import SAMPLER_TABLE
 
 CALLS = 12
 
@@ -98,13 +98,15 @@ def test_a_state_is_not_continued_by_another_version(folder, monkeypatch, name, 
     assert f"({told} differ)" in other.stderr
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [name for name, entry in SAMPLER_TABLE.items() if entry.planned_sigmas])
 def test_the_plan_is_what_the_sampler_takes(name):
     operator = snips.make_operator("deblur_uniform", (1, 8, 8))
     problem = snips.InverseProblem.simulate(operator, torch.full((2, 1, 8, 8), 0.5), 0.1, seed=0)
     taken, prior = [], StationaryGaussian.natural((1, 8, 8))
-    SAMPLERS[name](problem, prior, nfe=6, samples=1, on_step=lambda info: taken.append(info.sigma))
-    assert PLANS[name](problem, nfe=6, guided=True) == taken
+    entry = SAMPLER_TABLE[name]
+    settings = {**entry.settings(**entry.options), "chunk": 2}
+    entry.function(problem, prior, samples=1, on_step=lambda info: taken.append(info.sigma), **settings)
+    assert entry.planned_sigmas(problem, **settings) == taken
 
 
 def test_a_finished_folder_of_other_settings_is_kept(folder):

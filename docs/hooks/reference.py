@@ -14,14 +14,22 @@ from snips.cli import app
 
 SOURCE = Path(__file__).parents[2] / "src" / "snips"
 HIDDEN = ("cli", "web")  # programs, not libraries: the commands have a page of their own
+INSIDE = {  # may change between minor versions
+    *("allocator", "buffers", "conversion", "extras", "files", "memory", "names", "photos", "posing"),
+    *("report", "running", "solvers", "streams", "version"),
+}
 COMMANDS = "reference/commands.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Append the pages to the navigation."""
     assert config.nav is not None, "mkdocs.yml has a navigation"
-    modules: list[Any] = [{f"snips.{name}": _page(name)} for name in public_parts()]
-    config.nav.append({"Reference": [{"Commands": COMMANDS}, {"snips": "reference/snips.md"}, *modules]})
+    for_users, inside = (
+        [{f"snips.{name}": _page(name)} for name in public_parts() if (name in INSIDE) is hidden]
+        for hidden in (False, True)
+    )
+    first: list[Any] = [{"Commands": COMMANDS}, {"snips": "reference/snips.md"}]
+    config.nav.append({"Reference": [*first, *for_users, {"Inside": inside}]})
     return config
 
 
@@ -62,7 +70,11 @@ def public_names_page() -> str:
 
     rows = [_public_name(name, getattr(snips, name)) for name in sorted(snips.__all__)]
     table = ["| name | what it is |", "|---|---|", *rows]
-    return "# snips\n\nWhat `import snips` offers; other modules are imported by name.\n\n" + "\n".join(table) + "\n"
+    text = (
+        "What `import snips` offers. These names and the commands follow semantic versioning. Other modules are "
+        "imported by name; those under *Inside* may change between minor versions."
+    )
+    return f"# snips\n\n{text}\n\n" + "\n".join(table) + "\n"
 
 
 DESCRIBED = {  # values, which have no docstring of their own

@@ -29,7 +29,9 @@ images = exact.sample(16, seed=0)  # in practice: clean images of the kind you w
 # ## Its units
 #
 # `as_prior` wraps it, `check_prior` measures it on clean images with known noise. An ideal denoiser has slope 1 and
-# error 1. Where other units make it clearly better, the report says which, and what to write.
+# error 1. (The error is compared with what its own answers imply. One that changes nothing, as here, implies just the
+# error that it makes, and only the slope tells.) Where other units make it clearly better, the report says which, and
+# what to write.
 
 # %%
 LEVELS = (0.05, 0.1, 0.25, 0.5)

@@ -51,13 +51,15 @@ for threshold in (0.06, 0.10, 0.12):
     others = [stained(image[0], threshold) for image in (x, problem.y, result.mean)]
     print(f"{threshold:.2f}             {others[0]:.3f}  {others[1]:.3f}        {others[2]:.3f}", end="            ")
     print(f"{shares.mean():.3f} ± {shares.std():.3f}")
+    assert others[1] > others[0], "the noise adds stain"
+    assert abs(shares.mean() - others[0]) < 2.5 * shares.std(), "the truth is within the error bar"
 
 # %% [markdown]
 # The noise of the measurement lifts pixels over the threshold, so it finds too much strong stain. The mean of the
 # samples is smooth, and finds less of the strongest than the samples do. The samples lie between, and say how sure
-# they are, but too sure: where the truth is more than two or three standard deviations away, the prior is wrong about
-# such pixels, and the error bar, which takes it for right, does not know. The higher the threshold, the fewer and the
-# more extreme the pixels that decide.
+# they are. Here the truth is within about two of their standard deviations. Where it is further away, the prior is
+# wrong about such pixels, and the error bar, which takes it for right, does not know. The higher the threshold, the
+# fewer and the more extreme the pixels that decide.
 #
 # ## Is the error bar right?
 #

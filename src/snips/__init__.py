@@ -3,12 +3,13 @@
 from snips import metrics, operators, priors, samplers, schedules
 from snips.conversion import as_operator
 from snips.images import load_image
+from snips.inverse_problem import InverseProblem
 from snips.metrics.prior_check import check_prior
 from snips.operators import LinearOperator, check_operator, compose, stack
 from snips.priors import Gaussian, GaussianMixture, Prior, StationaryGaussian
 from snips.priors.denoiser import as_prior
 from snips.priors.registry import load_prior
-from snips.problems import PROBLEMS, InverseProblem, make_operator
+from snips.problems import PROBLEMS, make_operator
 from snips.restoration import Restoration, restore
 from snips.running.verification import verify
 from snips.version import __version__ as __version__

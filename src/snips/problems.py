@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from snips.inverse_problem import InverseProblem as InverseProblem  # part of this module for its users
+from snips.inverse_problem import InverseProblem as InverseProblem  # for others: the design has it in this module
 from snips.names import unknown_name
 from snips.operators import (
     Colorization,

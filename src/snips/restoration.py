@@ -14,29 +14,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.metrics import Faithfulness, faithfulness, psnr, ssim
 from snips.metrics.quality import TOO_SMALL
-from snips.names import check_count, unknown_name
+from snips.names import check_count
 from snips.operators import LinearOperator
 from snips.posing.given import given_prior, given_problem
 from snips.posing.pictures import PhotoProblem
 from snips.priors.base import Prior
 from snips.priors.choice import takes_grey
 from snips.priors.tiled import tile_side
-from snips.problems import InverseProblem
 from snips.report import comparison_grid, data_uri
 from snips.report.verdicts import failure_counts
 from snips.results import labelled, storage
 from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.results.finished import FinishedChains
-from snips.samplers import fast, langevin, matrix_free
 from snips.samplers.base import OnStep, PriorFailed, Stored, check_options
+from snips.samplers.table import SAMPLER_TABLE, SamplerFunctions, sampler_entry
 
 if TYPE_CHECKING:
     from PIL import Image
 
 SHOWN_SAMPLES = 8  # in a notebook
-SAMPLERS: dict[str, Callable[..., Tensor]] = {"fast": fast, "langevin": langevin, "matrix_free": matrix_free}
+SAMPLERS = SamplerFunctions(SAMPLER_TABLE)  # name -> function; what else is known of each stands in the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +177,7 @@ def restore(
 
     Ctrl-C raises `Interrupted`, and a prior that returns NaN `Broken`; both hold the samples of all finished chunks.
     """
-    if sampler not in SAMPLERS:
-        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
+    sampler_entry(sampler)  # before anything is read: an unknown name ends here
     check_count("samples", samples)
     posed = given_problem(problem, operator, sigma_0, value_range, takes_grey(prior))
     photo = not isinstance(problem, (InverseProblem, PhotoProblem))
@@ -236,5 +235,6 @@ def _result(
 
 
 def sampler_for(name: str, problem: InverseProblem) -> str:
-    """The sampler that is used: `fast` needs an SVD."""
-    return "matrix_free" if name == "fast" and not problem.operator.has_svd else name
+    """The sampler that is used: where the operator has no SVD, another one may take its place."""
+    other = sampler_entry(name).without_svd
+    return name if other is None or problem.operator.has_svd else other

@@ -41,6 +41,7 @@ CROSSING = 3.0  # levels are dense within this factor of sigma_0 / s_max
 DENSITY = 2.0  # how dense
 CORRECTED = (0.6, 3.0)  # times sigma_0 / s_max: between these, levels are corrected
 CORRECTED_UP_TO = 0.3  # at the least: where y is precise, what it does not tell is decided far above its noise
+CORRECTED_DOWN_TO = 0.02  # and no further: below, errors of a learned denoiser grow with each correction
 CALLS_PER_LEVEL = 2  # for each level but the first, on average
 
 
@@ -56,7 +57,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
 
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
     Corrections are there and, where y is precise, at the hidden levels above, whose target is approximate.
-    Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser.
+    Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser; at very
+    small levels, where it may be expansive, they would even grow.
 
     Args:
         spread: the largest standard deviation that y leaves open.
@@ -66,7 +68,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     last = min(FINE, max(LAST * shown, FINEST))
     first = max(FIRST * spread, 4 * last)
     levels = dense_around(first, last, shown, 1 + max(nfe // CALLS_PER_LEVEL, 2))
-    lowest, highest = CORRECTED[0] * shown, max(CORRECTED[1] * shown, CORRECTED_UP_TO)
+    lowest = max(CORRECTED[0] * shown, CORRECTED_DOWN_TO)
+    highest = max(CORRECTED[1] * shown, CORRECTED_UP_TO)
     corrected = [lowest <= level <= highest for level in levels]
     return repeated(levels, corrected, nfe) if any(corrected) else dense_around(first, last, shown, nfe)
 

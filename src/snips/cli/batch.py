@@ -28,7 +28,7 @@ from snips.problems import problem_entry
 from snips.results.checkpoints import SECONDS
 from snips.running.costs import duration, fitting_pixels
 from snips.running.devices import pick_device
-from snips.running.sampler_settings import few_levels
+from snips.running.sampler_settings import doubt_about
 
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
@@ -85,7 +85,7 @@ def batch(
     told = stated.told()
     check_prior_precision(sampling.prior, sampling.precision)
     stacks.optional("pyarrow", "the table of scores")
-    if doubt := few_levels(sampling.sampler, sampling.checked_settings()):
+    if doubt := doubt_about(sampling.sampler, sampling.checked_settings()):
         one_line(f"warning: {doubt}")
     folder = RunFolder(output, checkpoint)
     recorded, where = {} if force else folder.recorded(), pick_device(sampling.device)

@@ -25,6 +25,7 @@ from snips.results.checkpoints import Checkpoint, run_facts, run_fingerprint
 from snips.running.devices import moved, restore_on
 from snips.running.tiling import Tiles
 from snips.running.verification import finer, verified
+from snips.samplers.table import sampler_entry
 
 
 @contextmanager
@@ -72,8 +73,7 @@ class RestoreRun:
     @property
     def calls(self) -> int:
         """How often the denoiser is called for each sample."""
-        langevin = self.sampler == "langevin"
-        return len(self.settings["sigmas"]) * self.settings["tau"] if langevin else self.settings["nfe"]
+        return sampler_entry(self.sampler).calls(self.settings)
 
     def sample(self, quiet: bool) -> Restoration:
         with progress_bar(quiet, TimeRemainingColumn()) as progress:

@@ -27,7 +27,7 @@ from snips.results import storage
 from snips.results.checkpoints import Checkpoint
 from snips.running import costs
 from snips.running.devices import pick_device
-from snips.running.sampler_settings import few_levels
+from snips.running.sampler_settings import doubt_about
 from snips.running.verification import check_samples
 
 ESTIMATE_FROM = 256 * 256  # pixels; from here on the cost is estimated first
@@ -136,7 +136,7 @@ def _sampled(plan: RestorePlan, results: ResultOptions, verify: bool) -> tuple[R
     """The result, which is saved, and the exit code."""
     run = _begun(plan, results)
     _tell(plan.posed, plan.quiet)
-    if doubt := few_levels(run.sampler, run.settings):
+    if doubt := doubt_about(run.sampler, run.settings):
         note(f"warning: {doubt}", quiet=False)
     _tell_cost(run, plan.quiet)
     result, code = run.sampled(verify, plan.quiet)

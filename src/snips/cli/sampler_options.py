@@ -10,9 +10,14 @@ import typer
 from snips.cli.app import PrecisionOption, SeedOption
 from snips.names import check_count
 from snips.priors.tiled import check_sides
-from snips.running.sampler_settings import USUAL_CALLS, USUAL_PRESET, named_options, sampler_settings
+from snips.running.sampler_settings import named_options, option_names, sampler_settings
 from snips.samplers import PRESETS
+from snips.samplers.table import SAMPLER_TABLE, USUAL_CALLS, USUAL_PRESET
 from snips.streams import checked_seed
+
+SAMPLERS_HELP = "; ".join(
+    f"`{name}`: {entry.summary}" if entry.summary else f"`{name}`" for name, entry in SAMPLER_TABLE.items()
+)
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,7 @@ class SamplingOptions:
         str | None, typer.Option(help="`gaussian`, a name from `snips priors`, or a file; chosen unless given.")
     ] = None
     samples: Annotated[int, typer.Option("--samples", "-k", help="How many samples to draw of an image.")] = 8
-    sampler: Annotated[
-        str, typer.Option(help="`fast`; `langevin`: the paper's Algorithm 1; `matrix_free`: without an SVD.")
-    ] = "fast"
+    sampler: Annotated[str, typer.Option(help=f"{SAMPLERS_HELP}.")] = "fast"
     nfe: Annotated[
         int | None, typer.Option(help=f"Calls of the denoiser for each sample; {USUAL_CALLS} by default.")
     ] = None
@@ -53,10 +56,8 @@ class SamplingOptions:
 
     @property
     def named(self) -> dict[str, Any]:
-        """What people choose by name of the sampler's options."""
-        return named_options(
-            self.sampler, nfe=self.nfe, preset=self.preset, levels=self.levels, actual_noise=self.actual_noise
-        )
+        """What people choose by name of the sampler's options; one without a field here has its usual value."""
+        return named_options(self.sampler, **{name: getattr(self, name, None) for name in option_names()})
 
     def checked_settings(self) -> dict[str, Any]:
         """The sampler's options. All numbers are checked here, before a file is read."""

@@ -15,9 +15,9 @@ from snips.experiments.markdown import setting, table, with_error
 from snips.experiments.published import SIGMA_CELEBA, UNIFORM_STEPS
 from snips.experiments.sampled import Sampling, experiment_prior, image_key, mean_and_error, prior_identity, simulated
 from snips.experiments.stored import stored_record
+from snips.inverse_problem import InverseProblem
 from snips.metrics import psnr
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.report import degraded_view, picture_grid
 from snips.samplers import LangevinPreset, langevin
 from snips.samplers.annealed_langevin import noise_of_states

@@ -37,9 +37,9 @@ from snips.experiments.sampled import (
     simulated,
 )
 from snips.experiments.stored import stored_record
+from snips.inverse_problem import InverseProblem
 from snips.metrics.calibration import SUMMARIES, coverage, widest_level
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.restoration import Restoration
 from snips.samplers.base import OnStep
 

@@ -17,11 +17,11 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Request,
 from snips.experiments.markdown import table
 from snips.experiments.published import CELEBA_SAMPLES, SECONDS_CELEBA, SIGMA_CELEBA
 from snips.experiments.sampled import experiment_prior, prior_identity, simulated
+from snips.inverse_problem import InverseProblem
 from snips.priors import Prior
 from snips.priors.ncsnv2 import NCSNv2
 from snips.priors.precision import bfloat16_works, with_precision
 from snips.priors.unet import UNet
-from snips.problems import InverseProblem
 from snips.samplers import fast_steps, langevin_steps
 from snips.samplers.base import OnStep, StepInfo
 from snips.streams import Chain

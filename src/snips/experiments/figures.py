@@ -24,8 +24,8 @@ from snips.experiments.pictures import with_row_names
 from snips.experiments.published import CELEBA_SAMPLES, LSUN_SAMPLES, SIGMA_CELEBA, SIGMA_LSUN
 from snips.experiments.sampled import Sampling, experiment_prior, grouped_rows, prior_identity, sampled_part, simulated
 from snips.experiments.table1 import PROBLEMS as CELEBA_PROBLEMS
+from snips.inverse_problem import InverseProblem
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.report import comparison_columns, comparison_grid, picture_grid
 
 LSUN_PROBLEMS = ("sr2", "sr4", "cs4")

@@ -29,10 +29,10 @@ from snips.experiments.sampled import (
     simulated,
 )
 from snips.images import luminance
+from snips.inverse_problem import InverseProblem
 from snips.metrics import perceptual_weights
 from snips.metrics.perceptual import lpips_ready
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.report import picture_grid
 from snips.samplers import red_luminance
 from snips.samplers.base import OnStep

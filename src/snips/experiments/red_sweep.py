@@ -18,10 +18,10 @@ from snips.experiments.published import RED
 from snips.experiments.sampled import experiment_prior, image_key, prior_identity, simulated
 from snips.experiments.stored import stored_record
 from snips.images import luminance
+from snips.inverse_problem import InverseProblem
 from snips.metrics import lpips, perceptual_weights, psnr, ssim
 from snips.metrics.perceptual import lpips_ready
 from snips.priors import Prior
-from snips.problems import InverseProblem
 from snips.samplers.base import OnStep
 from snips.samplers.red import DENOISER_SIGMA, red_luminance_steps
 

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from snips.experiments.base import ACTUAL, Measured, Part, Request
 from snips.experiments.published import CELEBA_SAMPLES
+from snips.inverse_problem import InverseProblem
 from snips.metrics.calibration import coverage, widest_level
 from snips.metrics.faithfulness import P_THRESHOLD, RHO_THRESHOLD, faithfulness
 from snips.priors import Prior
 from snips.priors.choice import prior_for
 from snips.priors.digest import weights_digest
 from snips.priors.precision import with_precision
-from snips.problems import InverseProblem, make_operator
+from snips.problems import make_operator
 from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS, LangevinPreset
 from snips.samplers.base import OnStep

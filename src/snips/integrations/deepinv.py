@@ -8,9 +8,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from snips.conversion import as_operator
+from snips.inverse_problem import InverseProblem
 from snips.operators.base import LinearOperator
 from snips.priors.denoiser import as_prior
-from snips.problems import InverseProblem
 from snips.restoration import Restoration, restore
 
 

@@ -56,7 +56,8 @@ class DiffusersPrior(ForeignDenoiser):
     def _denoise_inside(self, x: Tensor, sigma: float) -> Tensor:
         signal, noise = (1 + sigma**2) ** -0.5, sigma * (1 + sigma**2) ** -0.5
         x_vp = signal * x
-        out = self.network(x_vp, torch.tensor(self.timestep(sigma), device=x.device))
+        timesteps = torch.full((len(x),), self.timestep(sigma), device=x.device)  # one for each image: all take that
+        out = self.network(x_vp, timesteps)
         out = out if isinstance(out, Tensor) else out.sample
         out = out[:, : x.shape[1]]  # further channels are learned variances
         return PREDICTIONS[self.prediction](x_vp, out, signal, noise)

@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from snips.problems import InverseProblem
+from snips.inverse_problem import InverseProblem
 
 P_THRESHOLD = 0.05  # of D'Agostino and Pearson's test, as in the paper
 RHO_THRESHOLD = 0.1  # of the correlation of neighbours, as in the paper; wider where there are few, see `rho_limit`

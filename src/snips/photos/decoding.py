@@ -102,20 +102,28 @@ def decode(image: Image.Image, low: Image.Image | None = None) -> tuple[np.ndarr
     converted, notes = _to_known_mode(upright, profile, raw)
     if image.format == "WEBP" and (grey := webp.as_grey(converted)) is not None:
         converted, notes = grey, (*notes, "its three channels are equal, as WebP stores grey: one is taken")
-    values = np.asarray(converted)
-    if low is not None:
-        values = values.astype(np.uint16) * 256 + np.asarray(low)
-    elif ";16" in raw:
-        notes = ("of its 16 bits the upper 8 are read", *notes)
-    elif levels > 256:
-        notes = (f"its {levels:,} levels are read as 256", *notes)
-    values = (values[..., None] if values.ndim == 2 else values)[None]
+    values = _with_lower_bytes(np.asarray(converted), low)
+    if low is None:
+        notes = (*_lost_levels(raw, levels), *notes)
     has_alpha = converted.mode in ("LA", "RGBA")
     if transparent and low is not None:
         values, has_alpha = _with_transparent_colour(values, image), True
     elif transparent:
         notes = (*notes, "which of its colours is transparent is not read")
     return values, Origin(has_alpha, lossy, notes)
+
+
+def _with_lower_bytes(values: np.ndarray, low: Image.Image | None) -> np.ndarray:
+    """All 16 bits, where the lower 8 were read as a picture of their own, as (1, H, W, C)."""
+    whole = values if low is None else values.astype(np.uint16) * 256 + np.asarray(low)
+    return (whole[..., None] if whole.ndim == 2 else whole)[None]
+
+
+def _lost_levels(raw: str, levels: int) -> tuple[str, ...]:
+    """What is not read of a file with more than 8 bits."""
+    if ";16" in raw:
+        return ("of its 16 bits the upper 8 are read",)
+    return (f"its {levels:,} levels are read as 256",) if levels > 256 else ()
 
 
 def _is_lossy(image: Image.Image) -> bool:

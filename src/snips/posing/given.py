@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from snips.inverse_problem import checked_sigma_0
+from snips.inverse_problem import InverseProblem, checked_sigma_0
 from snips.operators import LinearOperator
 from snips.photos.photo import ValueRange, as_photo, checked_range
 from snips.posing.grey import as_grey
@@ -15,7 +15,6 @@ from snips.posing.numbers import as_measurement, channels_first, check_no_range,
 from snips.posing.pictures import AUTO, PhotoProblem, pose
 from snips.priors.base import Prior
 from snips.priors.choice import choose_prior, misfit, prior_for
-from snips.problems import InverseProblem
 
 
 def given_problem(

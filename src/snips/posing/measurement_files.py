@@ -15,10 +15,11 @@ from torch import Tensor
 from snips.buffers import in_own_memory
 from snips.files import new_file
 from snips.images import load_image, to_picture
+from snips.inverse_problem import InverseProblem
 from snips.operators.pictures import is_picture
 from snips.photos.arrays import load_npy, load_npz, npz_names
 from snips.photos.photo import only_array
-from snips.problems import Build, InverseProblem, make_operator
+from snips.problems import Build, make_operator
 from snips.results import storage
 
 ARRAYS = (".npy", ".npz")  # files of numbers, which are taken as they are

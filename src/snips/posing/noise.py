@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.operators import Inpainting, LinearOperator
 from snips.operators.pictures import is_picture
 from snips.priors.stationary import SolvedPosterior, StationaryGaussian
-from snips.problems import InverseProblem
 
 FEWEST = 50  # noise values that an estimate needs
 COEFFICIENTS = 200  # of wavelets, as their median is less efficient

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from snips.buffers import in_own_memory
+from snips.inverse_problem import InverseProblem
 from snips.operators import Dense, FourierSampling, LinearOperator
 from snips.operators.pictures import in_rows_and_columns, is_picture
 from snips.photos import arrays
@@ -18,7 +19,7 @@ from snips.photos.photo import FULL_SCALE, only_array
 from snips.posing.measurement_files import ARRAYS
 from snips.posing.noise import estimate_noise
 from snips.posing.pictures import AUTO, PhotoProblem
-from snips.problems import PROBLEMS, Build, InverseProblem, Shape, problem_entry
+from snips.problems import PROBLEMS, Build, Shape, problem_entry
 
 
 def numbers_in(file: Path, problem: str, image_shape: Shape | None) -> np.ndarray | None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from snips.images import centre_crop
+from snips.inverse_problem import InverseProblem
 from snips.operators import Dense, Inpainting, LinearOperator
 from snips.operators.blurs import KERNELS, OPEN, unseen
 from snips.operators.pictures import framed
@@ -16,7 +17,7 @@ from snips.photos.decoding import MAX_PIXELS
 from snips.photos.photo import Photo, enlarged_alpha, grey_if_equal
 from snips.posing.noise import NoiseEstimate, estimate_noise
 from snips.posing.options import checked_options
-from snips.problems import PROBLEMS, Build, InverseProblem, make_operator, problem_entry
+from snips.problems import PROBLEMS, Build, make_operator, problem_entry
 
 AUTO = "auto"
 NEEDS_MASK = (
@@ -45,13 +46,8 @@ def pose(
 ) -> PhotoProblem:
     """Take the photo itself as y; sigma_0 may be "auto", and image_shape is needed only where y leaves it open."""
     if isinstance(problem, str):
-        if problem == "inpaint" and options.get("mask") is None:
-            raise ValueError(NEEDS_MASK)
         photo = _prepared(photo, problem)
-        if problem in KERNELS and image_shape is None:
-            options = {**options, "border": options.get("border", OPEN)}  # the scene of a photo goes on beyond it
-        shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
-        operator = build(problem, shape, **checked_options(problem, shape, options))
+        operator = _operator_of(photo, problem, options, image_shape, build)
     else:
         operator = problem
     y = as_y(photo.pixels, operator, problem if isinstance(problem, str) else type(operator).__name__)
@@ -62,12 +58,29 @@ def pose(
         raise ValueError(f"sigma must be a number or auto, not {sigma_0!r}")
     alpha = None if photo.alpha is None else _alpha(photo.alpha, operator)
     known = noise.sigma_0 if noise is not None else float(sigma_0)
-    if isinstance(problem, str) and known > 1 and not problem_entry(problem).own_scale:
-        raise ValueError(
-            f"a noise of {known:g} is more than the whole range of pixels, which is 0 to 1 here: is it meant for 0 to "
-            f"255? Then give {known / 255:.4g}"
-        )
+    if isinstance(problem, str):
+        _check_noise(known, problem)
     return PhotoProblem(InverseProblem(operator, y, known), alpha, noise, (*photo.notes, *_remarks(operator)))
+
+
+def _operator_of(
+    photo: Photo, problem: str, options: dict[str, Any], image_shape: tuple[int, int, int] | None, build: Build
+) -> LinearOperator:
+    """H of a problem by name, for a photo that is the measurement."""
+    if problem == "inpaint" and options.get("mask") is None:
+        raise ValueError(NEEDS_MASK)
+    if problem in KERNELS and image_shape is None:
+        options = {**options, "border": options.get("border", OPEN)}  # the scene of a photo goes on beyond it
+    shape = image_shape or restored_shape(problem, tuple(photo.pixels.shape[1:]), options)
+    return build(problem, shape, **checked_options(problem, shape, options))
+
+
+def _check_noise(sigma_0: float, problem: str) -> None:
+    if sigma_0 > 1 and not problem_entry(problem).own_scale:
+        raise ValueError(
+            f"a noise of {sigma_0:g} is more than the whole range of pixels, which is 0 to 1 here: is it meant for 0 "
+            f"to 255? Then give {sigma_0 / 255:.4g}"
+        )
 
 
 def simulate(

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from snips.images import to_picture
+from snips.inverse_problem import InverseProblem
 from snips.operators.pictures import framed, is_picture
-from snips.problems import InverseProblem
 
 STD_SCALE = 4  # standard deviations are shown four times brighter, as in the paper
 GAP = 4

@@ -6,9 +6,9 @@ import html
 
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.operators import Inpainting
 from snips.operators.pictures import in_rows_and_columns
-from snips.problems import InverseProblem
 from snips.report import plots
 from snips.report.embedding import data_uri, shown
 

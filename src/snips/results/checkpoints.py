@@ -18,15 +18,12 @@ from torch import Tensor
 
 from snips.buffers import contents, in_own_memory
 from snips.files import new_file
+from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.results import storage
 from snips.samplers.base import Stored
-from snips.samplers.matrix_free import planned_sigmas as matrix_free_plan
-from snips.samplers.predictor_corrector import planned_sigmas as fast_plan
+from snips.samplers.table import sampler_entry
 
-# Samplers that choose noise levels by themselves, and what they choose: a version may choose others.
-PLANS: dict[str, Callable[..., list[float]]] = {"fast": fast_plan, "matrix_free": matrix_free_plan}
 SECONDS = 5.0  # between two writings: what a crash may cost, beside the step that was under way
 
 
@@ -123,8 +120,11 @@ def run_facts(problem: InverseProblem, prior: Prior, samples: int, described: di
 
 
 def _plan(problem: InverseProblem, described: dict[str, Any]) -> list[str] | None:
-    """The noise levels that the sampler chooses; to six digits, as another rounding is no other plan."""
-    choose = PLANS.get(described["sampler"])
+    """The noise levels that the sampler chooses, as another version may choose others.
+
+    To six digits, as another rounding is no other plan.
+    """
+    choose = sampler_entry(described["sampler"]).planned_sigmas
     return None if choose is None else [f"{sigma:.6g}" for sigma in choose(problem, **described["sampler_options"])]
 
 

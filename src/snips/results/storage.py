@@ -22,8 +22,9 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from snips.files import flush, flush_tree
+from snips.inverse_problem import InverseProblem
 from snips.operators import LinearOperator
-from snips.problems import Build, InverseProblem, make_operator
+from snips.problems import Build, make_operator
 from snips.report.files import OWN_PATTERNS, write_pictures
 from snips.version import __version__
 

@@ -7,28 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from snips.allocator import give_back_freed_memory
+from snips.inverse_problem import InverseProblem
 from snips.memory import available_memory
 from snips.priors.base import Prior
 from snips.priors.tiled import TiledPrior
-from snips.problems import InverseProblem
-from snips.restoration import SAMPLERS
-from snips.schedules import FEWEST_CALLS
+from snips.samplers.table import sampler_entry
 
 CROP = 256  # pixels of the side of a crop, from which the memory of a larger image is extrapolated
 EXTRAPOLATE_FROM = 512 * 512  # pixels; from here on it is
 CHUNK_PIXELS = 4 * 64 * 64  # go through the denoiser at once; more at a time gains nothing on a CPU
 PIXEL_BYTES = 4096  # of memory for each pixel of a chain under way, above what benchmarks/scaling.py measures
-# For each sampler the options of its shortest run, and how many calls that makes.
-TRIALS: dict[str, tuple[dict[str, Any], int]] = {
-    "fast": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
-    "matrix_free": ({"nfe": FEWEST_CALLS}, FEWEST_CALLS),
-    "langevin": ({"sigmas": torch.tensor([1.0]), "tau": 1}, 1),
-}
 
 
 @dataclass(frozen=True)
@@ -65,14 +57,14 @@ def chosen_chunk(image_shape: tuple[int, int, int], pixels: int) -> int:
 
 def estimate_cost(problem: InverseProblem, prior: Prior, sampler: str, calls: int, chains: int, chunk: int) -> Cost:
     """The cost of `chains` chains of `calls` calls, from a trial of one chain with the fewest."""
-    options, trial_calls = TRIALS[sampler]
+    entry = sampler_entry(sampler)
     _check_crop(problem, prior)
     with peak_memory() as memory:
         started = time.perf_counter()
-        SAMPLERS[sampler](problem[0], prior, samples=1, **options)
+        entry.function(problem[0], prior, samples=1, **entry.shortest)
         seconds = time.perf_counter() - started
     needed = None if memory.bytes is None else memory.bytes * min(chunk, chains) + result_bytes(problem, chains)
-    return Cost(seconds / trial_calls * calls * chains, needed, memory.held)
+    return Cost(seconds / entry.calls(entry.shortest) * calls * chains, needed, memory.held)
 
 
 def result_bytes(problem: InverseProblem, chains: int) -> int:

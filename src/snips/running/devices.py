@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from snips.inverse_problem import InverseProblem
 from snips.names import unknown_name
 from snips.posing.pictures import PhotoProblem
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.restoration import Broken, Interrupted, Restoration, restore
 
 AUTO, DEVICES = "auto", ("cpu", "cuda", "mps")

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from snips.names import unknown_name
-from snips.restoration import SAMPLERS
-from snips.samplers import PRESETS
-from snips.samplers.annealed_langevin import noise_of_states
-from snips.schedules import check_calls, geometric
-
-MUCH_LEFT = 2.0  # times the last noise level: with the paper's settings it is 1.06 and 1.10
+from snips.samplers.table import SAMPLER_TABLE, Settings, sampler_entry
 
 
-USUAL_CALLS, USUAL_PRESET = 100, "celeba"
-OF_LANGEVIN = ("preset", "levels", "actual_noise")
+def option_names() -> list[str]:
+    """All that people choose by name, of whatever sampler."""
+    return list(dict.fromkeys(name for entry in SAMPLER_TABLE.values() for name in entry.options))
 
 
 def named_options(sampler: str, **chosen: Any) -> dict[str, Any]:
@@ -22,47 +17,22 @@ def named_options(sampler: str, **chosen: Any) -> dict[str, Any]:
 
     An option of another sampler would have no effect, so it is refused.
     """
-    own, others = (OF_LANGEVIN, ("nfe",)) if sampler == "langevin" else (("nfe",), OF_LANGEVIN)
-    for name in others:
-        if chosen.get(name) is not None:
-            instead = "`fast` and `matrix_free`" if sampler == "langevin" else "`langevin`"
-            raise ValueError(
-                f"--{name.replace('_', '-')} is for {instead}, and has no effect on {sampler}: leave it out"
-            )
-    usual = {"nfe": USUAL_CALLS, "preset": USUAL_PRESET, "levels": None, "actual_noise": False}
-    return {name: usual[name] if chosen.get(name) is None else chosen[name] for name in own}
+    usual = sampler_entry(sampler).options
+    for name, value in chosen.items():
+        if value is not None and name not in usual:
+            takers = [f"`{other}`" for other, entry in SAMPLER_TABLE.items() if name in entry.options]
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for {' and '.join(takers)}, and has no effect on {sampler}: leave it out")
+    return {name: value if chosen.get(name) is None else chosen[name] for name, value in usual.items()}
 
 
-def sampler_settings(
-    sampler: str,
-    nfe: int = USUAL_CALLS,
-    preset: str = USUAL_PRESET,
-    levels: int | None = None,
-    actual_noise: bool = False,
-) -> dict[str, Any]:
-    """The sampler's options, checked before anything is said or computed."""
-    if sampler not in SAMPLERS:
-        raise ValueError(unknown_name("sampler", sampler, list(SAMPLERS)))
-    if sampler == "langevin":
-        return {**_langevin_options(preset, levels), "actual_noise": actual_noise}
-    check_calls(nfe)
-    return {"nfe": nfe}
+def sampler_settings(sampler: str, **named: Any) -> dict[str, Any]:
+    """The sampler's settings from options that have names, checked before anything is said or computed."""
+    entry = sampler_entry(sampler)
+    return entry.settings(**{**entry.options, **named})
 
 
-def _langevin_options(name: str, levels: int | None) -> dict[str, Any]:
-    if name not in PRESETS:
-        raise ValueError(unknown_name("preset", name, list(PRESETS)))
-    preset = PRESETS[name]
-    options = preset.options()
-    return options if levels is None else {**options, "sigmas": geometric(preset.first, preset.last, levels)}
-
-
-def few_levels(sampler: str, settings: dict[str, Any]) -> str | None:
-    """The paper's sampler needs many levels: with few its samples are noise, whatever was measured."""
-    if sampler != "langevin":
-        return None
-    sigmas = settings["sigmas"]
-    left = noise_of_states(sigmas, settings["c"], settings["tau"])[-1]
-    if left <= MUCH_LEFT * float(sigmas[-1]):
-        return None
-    return f"{len(sigmas)} levels are too few: noise of about {left:.2g} stays in the samples"
+def doubt_about(sampler: str, settings: Settings) -> str | None:
+    """Why samples with these settings may be no good, where that is known before they are drawn."""
+    doubt = sampler_entry(sampler).doubt
+    return None if doubt is None else doubt(settings)

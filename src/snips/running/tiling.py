@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
 from snips.priors.tiled import MARGIN, SIDES, TiledPrior, attends
-from snips.problems import InverseProblem
 
 LEVELS = (0.05, 0.3, 2.0)  # sigma, where the deviation is measured
 PROBE_SIDE, PROBE = 128, 256  # pixels of the tiles and of the crop it is measured with: at least 2 x 2 tiles

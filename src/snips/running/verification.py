@@ -20,21 +20,14 @@ from torch import Tensor
 
 from snips.priors.base import Prior
 from snips.restoration import Restoration, restore
-from snips.samplers import PRESETS
 from snips.samplers.base import OnStep
+from snips.samplers.table import SAMPLER_TABLE
 from snips.streams import checked_seed
 
 FEWEST_SAMPLES = 6  # in each run; with 5, only the most extreme of all splits is as rare as LEVEL
 LEVEL = 0.01  # of each of the two tests: runs that agree are reported as moved at most once in 50 times
 SPLITS = 2000
 PIXELS = 2**20  # in float64 at a time
-
-# the option of each sampler that doubles its calls, and its default
-CALLS: dict[str, tuple[str, int]] = {
-    "fast": ("nfe", 100),
-    "matrix_free": ("nfe", 100),
-    "langevin": ("tau", PRESETS["celeba"].tau),
-}
 
 
 @dataclass(frozen=True)
@@ -75,12 +68,15 @@ def finer(result: Restoration) -> dict[str, Any]:
     """The arguments of `restore` for the second run: twice the calls and other random numbers."""
     check_samples(len(result.samples))
     sampler = result.settings.get("sampler")
-    if sampler not in CALLS:
-        raise ValueError(f"verify repeats what restore() did with {' or '.join(CALLS)}, not with {sampler}")
-    options, (option, default) = dict(result.settings["sampler_options"]), CALLS[sampler]
-    if option == "nfe" and options.get("sigmas") is not None:
-        raise ValueError("verify doubles nfe, but these samples were drawn with sigmas: restore with nfe instead")
-    options[option] = 2 * int(options.get(option) or default)
+    if sampler not in SAMPLER_TABLE:
+        raise ValueError(f"verify repeats what restore() did with {' or '.join(SAMPLER_TABLE)}, not with {sampler}")
+    options, doubled = dict(result.settings["sampler_options"]), SAMPLER_TABLE[sampler].doubled
+    option, other = doubled.option, doubled.replaced_by
+    if other is not None and options.get(other) is not None:
+        raise ValueError(
+            f"verify doubles {option}, but these samples were drawn with {other}: restore with {option} instead"
+        )
+    options[option] = 2 * int(options.get(option) or doubled.default)
     seed = (checked_seed(result.settings["seed"]) + 1) % 2**63
     return {"sampler": sampler, "samples": len(result.samples), "seed": seed, **options}
 
@@ -92,7 +88,7 @@ def check_samples(samples: int) -> None:
 
 def verified(result: Restoration, again: Restoration) -> Restoration:
     """`result` with what a second, finer run says about it."""
-    option, _ = CALLS[result.settings["sampler"]]
+    option = SAMPLER_TABLE[result.settings["sampler"]].doubled.option
     found = Verification(option, again.settings["sampler_options"][option], *compare(result.samples, again.samples))
     record = {**asdict(found), "moved": found.moved, "verdict": str(found)}
     return replace(result, settings={**result.settings, "verification": record})

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.names import check_count
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.schedules import checked_sigmas, geometric

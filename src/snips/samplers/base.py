@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.names import check_count, unknown_name
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.streams import Chain, Streams
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from snips.problems import InverseProblem
+from snips.inverse_problem import InverseProblem
 from snips.streams import Chain
 
 

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy

@@ -31,11 +31,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.problems import InverseProblem
 from snips.samplers.base import OnStep, State, StepInfo, Stored, denoise_in_turn, run
 from snips.samplers.conditional import Coordinates, Level
-from snips.samplers.guidance import SUREST, Guide, Photographs
+from snips.samplers.guidance import SHARPEST, SUREST, Guide, Photographs
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
 
@@ -153,10 +153,14 @@ def predict(
 
 
 def finish(coordinates: Coordinates, guide: Guide, denoised: Tensor, state: State) -> Tensor:
-    """The clean image: x^; but y_bar / s, with the noise that it has, where that is less than the last level's."""
+    """The clean image: x^; but y_bar / s, with the noise that it has, where y is far more precise than the last level.
+
+    There x^, which trusts y no further than `SHARPEST`, would be less precise than y.
+    """
     drawn_bar = guide.draw(state.x, denoised, state.streams)
     noise = coordinates.white(state.streams.normal(state.x))
-    return torch.where(guide.level.hidden, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)
+    sure = guide.level.hidden & (SHARPEST * coordinates.spread <= guide.level.sigma)
+    return torch.where(sure, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)
 
 
 def _start(coordinates: Coordinates, guide: Guide, streams: Streams, corrected: bool, resume: Stored | None) -> State:

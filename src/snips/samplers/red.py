@@ -17,9 +17,10 @@ from itertools import count, islice
 from torch import Tensor
 
 from snips.images import luminance
+from snips.inverse_problem import InverseProblem
 from snips.names import check_count
 from snips.priors.base import Prior
-from snips.problems import InverseProblem, make_operator
+from snips.problems import make_operator
 from snips.samplers.base import denoise
 
 DENOISER_SIGMA = 3.25 / 255  # the noise level that the authors of RED ask their denoiser to remove

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from snips.images import example_image, to_picture
-from snips.problems import InverseProblem, make_operator
+from snips.inverse_problem import InverseProblem
+from snips.problems import make_operator
 
 
 @dataclass(frozen=True)
