@@ -34,6 +34,23 @@ FOLDER holds the collections: `celeba/img_align_celeba` with `celeba/list_eval_p
 `bedrooms`. LSUN is not used: outdoor scenes stand in for its towers, and other bedrooms for its own.
 """
 
+PROBLEMS = {
+    "deblur_uniform": "Uniform blur of 5 x 5",
+    "sr2": "Super-resolution by 2",
+    "sr4": "Super-resolution by 4",
+    "cs4": "Compressive sensing at 25 %",
+    "cs8": "Compressive sensing at 12.5 %",
+    "cs16": "Compressive sensing at 6.25 %",
+}
+CAPTIONS = {  # of experiments with one picture
+    "red": "A row for each noise level: original, blurred, a sample, the mean of the samples, RED with each choice of "
+    "its parameters, and the blurred picture with the true luminance",
+    "ablation": "Original, blurred, and the last state with the paper's step sizes and with uniform ones",
+    "strip": "A row for each rate of compressive sensing: original, the least-norm image that fits the measurement, a "
+    "sample, the mean of the samples, and their standard deviation four times brighter",
+    "uncurated": "Original, low resolution, and one sample",
+}
+
 
 def page(results: Path) -> str:
     """The whole page; experiments without stored results are left out, and named at the end."""
@@ -181,9 +198,21 @@ def gallery(name: str, file: Path) -> str:
     if not file.is_file():
         return ""
     record = json.loads(file.read_text())
-    shown = "".join(f"\n{p}:\n\n![{name} {p}](images/results/{name}_{p}.png)\n" for p in pictures(record))
+    captions = {picture: caption(name, picture) for picture in pictures(record)}
+    shown = "".join(f"\n{words}:\n\n![{words}](images/results/{name}_{p}.png)\n" for p, words in captions.items())
     made = f"\nOn {record['results']['source']}, made by `{record['command']} --out experiments/results/{BUNDLED}`:\n"
     return made + shown
+
+
+def caption(experiment: str, picture: str) -> str:
+    """What a picture shows, column by column."""
+    if experiment in CAPTIONS:
+        return CAPTIONS[experiment]
+    problem = next(name for name in PROBLEMS if picture.endswith(name))
+    group = picture.removesuffix(problem).removesuffix("_")
+    seen = "the least-norm image that fits the measurement" if problem.startswith("cs") else "the measurement"
+    what = PROBLEMS[problem] + (f", {group}" if group else "")
+    return f"{what}: original, {seen}, samples, their mean, and their standard deviation four times brighter"
 
 
 def pictures(record: dict) -> list[str]:

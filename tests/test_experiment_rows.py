@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from snips.experiments import Request, ablation, calls, datasets, red_sweep, sampled, table1
+from snips.experiments import Request, calls, datasets, red_sweep, sampled, table1
 from snips.images import example_image
 from snips.priors import StationaryGaussian
 from snips.report import picture_grid
@@ -71,7 +71,7 @@ def test_a_figure_reaches_the_papers_within_its_standard_error(mean, reached):
 def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     row = {"problem": "sr4", "sampler": "langevin", "psnr_mean": 1.0}
     others = [{**row, "sampler": "fast"}, {**row, "problem": "cs16"}]
-    record = {"results": {"prior": {"name": "a"}, "rows": [row, *others]}}
+    record = {"experiment": "table1", "results": {"prior": {"name": "a"}, "rows": [row, *others]}}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
     assert calls.stored_langevin(file, {"name": "a"}) == [
@@ -133,6 +133,17 @@ def test_celeba_is_read_from_its_test_split(tmp_path):
         datasets.faces(Request(tmp_path, data=tmp_path), 3)
 
 
+@pytest.mark.parametrize("content", [b"", b"no picture"])
+@pytest.mark.parametrize("kind", ["jpg", "png"])
+def test_an_image_that_cannot_be_read_is_named(kind, content, tmp_path):
+    """Damaged in its middle or from the start on."""
+    file = tmp_path / f"bad.{kind}"
+    Image.effect_noise((178, 218), 50).convert("RGB").save(file)
+    file.write_bytes(content or file.read_bytes()[:2000])
+    with pytest.raises(ValueError, match=rf"bad.{kind} cannot be read \(.*\): copy it again from its collection"):
+        datasets.photograph(file)
+
+
 @pytest.mark.parametrize(
     ("listing", "message"), [("1.jpg 2\n4.jpg 2\n", "4.jpg is missing"), ("1.jpg 2\njust a line of words\n", "damaged")]
 )
@@ -145,27 +156,28 @@ def test_a_list_that_does_not_fit_its_files_is_named(listing, message, tmp_path)
         datasets.faces(Request(tmp_path, data=tmp_path), 2)
 
 
-@pytest.mark.parametrize(
-    ("scores", "largest", "stopped", "verdict"),
-    [
-        (25.0, 1.0, None, "converges"),
-        (20.5, 1.0, None, "stalls"),
-        (25.0, 50.0, None, "diverges"),
-        (25, 1, 9, "diverges"),
-    ],
-)
-def test_step_sizes_are_judged(scores, largest, stopped, verdict):
-    facts = [{"psnr": scores, "largest": largest, "stopped": stopped}]
-    assert ablation._row("any", facts, blurred=20.0)["verdict"] == verdict
-
-
 def test_the_best_of_a_sweep_counts_only_for_the_same_prior(tmp_path):
     best = {"sigma_0": 0.1, "iterations": 200, "weight": 7.0, "denoiser_sigma": 0.02}
     stored = tmp_path / "result.json"
-    stored.write_text(json.dumps({"results": {"prior": {"name": "a"}, "best": [best]}}))
+    record = {"experiment": "red_sweep", "results": {"prior": {"name": "a"}, "best": [best]}}
+    stored.write_text(json.dumps(record))
     assert red_sweep.stored_best(stored, 0.1, {"name": "a"}) == red_sweep.RedSetting(7.0, 200, 0.02)
     assert red_sweep.stored_best(stored, 0.1, {"name": "b"}) is None
     assert red_sweep.stored_best(tmp_path / "absent.json", 0.1, {"name": "a"}) is None
+
+
+FOREIGN = ("{}", "[]", '{"experiment": "table1"}', '{"experiment": "red_sweep", "results": {}}', "null")
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_results_that_were_changed_are_named(content, tmp_path):
+    """One line each, by all that read what another experiment stored."""
+    file = tmp_path / "result.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment red_sweep` writes: remove it"):
+        red_sweep.stored_best(file, 0.1, {"name": "a"})
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes: remove it"):
+        calls.stored_langevin(file, {"name": "a"})
 
 
 def test_columns_of_pictures_share_the_largest_size():

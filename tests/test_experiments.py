@@ -1,4 +1,4 @@
-"""The experiments' machinery: checkpoints, pages, the command, and what is refused."""
+"""Experiments as they are asked for: the command, what comes out, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from PIL import Image
 from command_line import refused
 from command_line import run as commanded
 from scripts import load_script
-from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled
-from snips.experiments.base import Experiment, Measured, Outcome, Part, Study
+from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled, table1
 from snips.images import example_image
 from snips.priors import Prior
 
@@ -26,82 +25,6 @@ def invoke(*arguments):
 
 def silent(*_):
     pass
-
-
-class Counting:
-    """Three parts that count how often they are computed; the part `fails` stops the run."""
-
-    def __init__(self, settings=None, fails: str = "") -> None:
-        self.settings, self.fails, self.computed = settings or {"version": 1}, fails, []
-        self.experiment = Experiment("counts", self.prepare, lambda results: f"total {results['total']}\n")
-
-    def prepare(self, request: Request) -> Study:
-        parts = [Part(key, key, lambda on_step, key=key: self.compute(key)) for key in ("a", "b", "c")]
-        return Study(self.settings, parts, self.conclude)
-
-    def compute(self, key: str) -> Measured:
-        if key == self.fails:
-            raise KeyboardInterrupt
-        self.computed.append(key)
-        return Measured({"value": ord(key)}, {"x": torch.full((2,), float(ord(key)))})
-
-    def conclude(self, measured: list[Measured]) -> Outcome:
-        total = sum(m.facts["value"] for m in measured)
-        assert total == sum(int(m.tensors["x"][0]) for m in measured)
-        return Outcome({"total": total}, {"picture": Image.new("RGB", (2, 2))})
-
-
-def test_a_stopped_run_goes_on_after_the_last_finished_part(tmp_path):
-    first = Counting(fails="c")
-    with pytest.raises(KeyboardInterrupt):
-        run("counting", first.experiment, Request(tmp_path), silent)
-    assert first.computed == ["a", "b"]
-    assert not (tmp_path / "counting" / "result.json").exists()
-    second = Counting()
-    record = run("counting", second.experiment, Request(tmp_path), silent)
-    assert second.computed == ["c"]
-    assert record["results"] == {"total": 294}
-    stored = tmp_path / "counting"
-    assert json.loads((stored / "result.json").read_text()) == record
-    assert "total 294" in (stored / "result.md").read_text(encoding="utf-8")
-    assert (stored / "picture.png").is_file()
-
-
-def test_other_settings_are_refused_and_begin_again_when_forced(tmp_path):
-    run("counting", Counting().experiment, Request(tmp_path), silent)
-    other = Counting({"version": 2})
-    with pytest.raises(ValueError, match="version differ.*--force"):
-        run("counting", other.experiment, Request(tmp_path), silent)
-    assert other.computed == []
-    run("counting", other.experiment, Request(tmp_path), silent, force=True)
-    assert other.computed == ["a", "b", "c"]
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "counting").mkdir()
-    (tmp_path / "counting" / "notes.txt").write_text("mine")
-    for force in (False, True):
-        with pytest.raises(ValueError, match="something else"):
-            run("counting", Counting().experiment, Request(tmp_path), silent, force)
-    assert [f.name for f in (tmp_path / "counting").iterdir()] == ["notes.txt"]
-
-
-def test_a_damaged_part_is_named(tmp_path):
-    run("counting", Counting().experiment, Request(tmp_path), silent)
-    (tmp_path / "counting" / "parts" / "b.json").write_text("{")
-    with pytest.raises(ValueError, match="b.json is damaged"):
-        run("counting", Counting().experiment, Request(tmp_path), silent)
-
-
-def test_a_part_whose_tensors_are_gone_is_computed_again(tmp_path):
-    run("counting", Counting().experiment, Request(tmp_path), silent)
-    (tmp_path / "counting" / "parts" / "b.safetensors").unlink()
-    again = Counting()
-    assert run("counting", again.experiment, Request(tmp_path), silent)["results"] == {"total": 294}
-    assert again.computed == ["b"]
-    (tmp_path / "counting" / "parts" / "c.safetensors").write_bytes(b"{")
-    with pytest.raises(ValueError, match="c.safetensors is damaged"):
-        run("counting", Counting().experiment, Request(tmp_path), silent)
 
 
 def test_calls_take_quality_from_8_samples_and_intervals_from_19(tmp_path):
@@ -139,6 +62,45 @@ def test_table1_from_the_command_line(tmp_path):
     assert found["pooled"]["fast 8"]["samples"] == 6 * sampled.QUICK_SAMPLES
     assert found["truth"]["samples"] == 6
     assert "these were quick runs" in (tmp_path / "faithfulness" / "result.md").read_text(encoding="utf-8")
+
+
+def test_samplers_of_table1_share_a_folder(tmp_path):
+    """One after the other, and on fewer images: nothing that was stored is lost."""
+
+    def ran(sampler, images, **more):
+        request = Request(tmp_path, quick=True, prior="gaussian", samplers=(sampler,), images=images, **more)
+        return run("table1", EXPERIMENTS["table1"], request, silent)
+
+    fast = ran("fast", 2)
+    both = ran("langevin", 1)
+    results = both["results"]
+    assert [row for row in results["rows"] if row["sampler"] == "fast"] == fast["results"]["rows"]
+    assert [(row["problem"], row["images"]) for row in results["rows"] if row["sampler"] == "langevin"] == [
+        (name, 1) for name in published.TABLE_1
+    ]
+    assert all(row["less"]["images"] == 1 for row in results["rows"] if row["sampler"] == "langevin")
+    assert {name: results[name] for name in ("names", "source", "truth")} == {
+        name: fast["results"][name] for name in ("names", "source", "truth")
+    }
+    assert both["command"] == f"{fast['command']} && snips experiment table1 --quick --images 1 --prior gaussian " + (
+        "--sampler langevin"
+    )
+    text = (tmp_path / "table1" / "result.md").read_text(encoding="utf-8")
+    assert "For each image: `fast`, 8 calls, 3 samples; `langevin`, 12 calls, 3 samples." in text
+    again = ran("fast", 1)  # as asked for: fewer images than before
+    assert {row["images"] for row in again["results"]["rows"]} == {1}
+    assert again["results"]["names"] == {"": ["example"]}
+    assert {row["sampler"] for row in again["results"]["rows"]} == {"fast", "langevin"}
+    assert "--images 2" not in again["command"]
+
+
+@pytest.mark.parametrize(("names", "settings"), [(["b"], {"seed": 0}), (["a"], {"seed": 1})])
+def test_other_images_or_settings_share_no_table(names, settings, tmp_path):
+    mine = {"names": {"": ["a"]}, "made_by": {"fast": "f"}, "rows": []}
+    stored = {"names": {"": names}, "rows": [{"sampler": "langevin", "images": 1}]}
+    record = {"experiment": "table1", "command": "l", "settings": settings, "results": stored}
+    (tmp_path / "result.json").write_text(json.dumps(record))
+    assert table1.with_former(mine, tmp_path / "result.json", {"seed": 0}) == mine
 
 
 def test_figures_of_bundled_pictures_may_be_shown(tmp_path):

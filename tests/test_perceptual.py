@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
+from snips.experiments import EXPERIMENTS, Request
 from snips.images import example_image
 from snips.metrics import lpips, perceptual, perceptual_weights
 
@@ -60,6 +61,22 @@ def test_known_answers(network, change):
 def test_without_weights_a_line_says_how_to_get_them(cache):
     with pytest.raises(ValueError, match="snips fetch lpips"):
         lpips(example_image(), example_image())
+
+
+def test_without_weights_it_is_not_ready(cache):
+    assert not perceptual.lpips_ready()
+
+
+@pytest.mark.parametrize("damage", ["cut", "incomplete"])
+@pytest.mark.parametrize("name", ["red", "red_sweep"])
+def test_damaged_weights_are_noticed_before_anything_is_sampled(name, damage, cache):
+    weights = perceptual_weights.convert(stored_like_flax(WIDTHS["alex"]), "AlexNet_0")
+    file = cache / "lpips_alex.safetensors"
+    cache.mkdir()
+    save_file(weights if damage == "cut" else {"head.0": weights["head.0"]}, file)
+    file.write_bytes(file.read_bytes()[: 1000 if damage == "cut" else None])
+    with pytest.raises(ValueError, match="lpips_alex.safetensors is damaged .*snips fetch lpips"):
+        EXPERIMENTS[name].prepare(Request(cache.parent, bundled=True, prior="gaussian"))
 
 
 def test_layers_by_hand(cache):

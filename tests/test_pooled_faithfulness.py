@@ -9,7 +9,8 @@ import pytest
 from snips.experiments import Request, faithful
 from snips.experiments.sampled import pooled_faithfulness
 
-FAST = {"fast": {"nfe": 100, "samples": 2}, "langevin": {"levels": 500, "tau": 5}}
+FAST = {"prior": {"name": "faces"}, "sigma_0": 0.1, "fast": {"nfe": 100, "samples": 2}}
+LANGEVIN = {"levels": 500, "tau": 5}
 
 
 def found(*p_values: float) -> dict:
@@ -25,12 +26,12 @@ def row(problem="sr2", sampler="fast", images=2, p=(0.5, 0.01), group="", **more
     }
 
 
-def store(folder, experiment, *rows, digest="1", names=("a", "b"), quick=False, **more):
+def store(folder, experiment, *rows, digest="1", names=("a", "b"), quick=False, seed=0, prior="faces", **more):
     record = {
         "experiment": experiment,
         "command": f"snips experiment {experiment}" + " --quick" * quick,
-        "settings": FAST,
-        "results": {"prior": {"name": "faces", "sha256": digest}, "names": {"": list(names)}, "rows": rows, **more},
+        "settings": {**FAST, "fast": {**FAST["fast"], "seed": seed}, "langevin": {**LANGEVIN, "seed": seed}},
+        "results": {"prior": {"name": prior, "sha256": digest}, "names": {"": list(names)}, "rows": rows, **more},
     }
     (folder / experiment).mkdir(exist_ok=True)
     (folder / experiment / "result.json").write_text(json.dumps(record))
@@ -62,6 +63,15 @@ def test_other_images_are_other_samples(tmp_path):
     assert len(concluded(tmp_path)["rows"]) == 2
 
 
+def test_other_seeds_and_precisions_are_other_samples(tmp_path):
+    store(tmp_path, "table1", row())
+    store(tmp_path, "figures", row(), seed=1)
+    store(tmp_path, "strip", row(), prior="faces, bfloat16")
+    store(tmp_path, "uncurated", row(), seed=1)
+    kept = [(r["experiment"], r["seed"]) for r in concluded(tmp_path)["rows"]]
+    assert kept == [("table1", 0), ("figures", 1), ("strip", 0)]
+
+
 def test_samplers_and_numbers_of_calls_are_pooled_apart(tmp_path):
     store(tmp_path, "table1", row(), row(sampler="langevin"))
     store(
@@ -90,8 +100,44 @@ def test_the_page_shows_chance_and_warns_of_quick_runs(tmp_path):
     assert "mean nothing" in faithful.describe(concluded(tmp_path))
 
 
-def test_a_file_of_something_else_is_named(tmp_path):
+def without(record: dict, *path: str) -> dict:
+    """A copy of a record that lacks one entry."""
+    name, *rest = path
+    if not rest:
+        return {key: value for key, value in record.items() if key != name}
+    return {**record, name: without(record[name], *rest)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("experiment",),
+        ("command",),
+        ("settings",),
+        ("results",),
+        ("results", "rows"),
+        ("results", "prior"),
+        ("settings", "fast"),
+    ],
+)
+def test_a_record_that_lacks_something_is_named(path, tmp_path):
+    store(tmp_path, "table1", row())
+    file = tmp_path / "table1" / "result.json"
+    file.write_text(json.dumps(without(json.loads(file.read_text()), *path)))
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes"):
+        concluded(tmp_path)
+
+
+@pytest.mark.parametrize("faithfulness", [{"samples": 3}, [1], {**found(0.5), "shares_of_each_image": 3}])
+def test_rows_that_were_changed_are_noticed(faithfulness, tmp_path):
+    store(tmp_path, "table1", {**row(), "faithfulness": faithfulness})
+    with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes"):
+        concluded(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null"])
+def test_a_file_of_something_else_is_named(content, tmp_path):
     (tmp_path / "table1").mkdir()
-    (tmp_path / "table1" / "result.json").write_text("{}")
+    (tmp_path / "table1" / "result.json").write_text(content)
     with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes"):
         concluded(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from scripts import load_script
 from snips import load_prior
+from snips.experiments.sampled import prior_identity
 from snips.files import write_json
 from snips.priors.digest import weights_digest
 from snips.priors.precision import LowPrecision
@@ -94,17 +95,37 @@ def test_the_verdict_on_the_sampler_is_computed(page, tmp_path):
 def test_stored_results_are_of_the_weights_that_are_bundled():
     """After new weights: `snips experiment NAME --force`."""
     module = load_script(ROOT / "experiments" / "results_page.py")
-    records = {file.parent.name: json.loads(file.read_text()) for file in module.RESULTS.glob("*/result.json")}
-    used = {name: record["results"]["prior"] for name, record in records.items() if "prior" in record["results"]}
-    assert {name: prior["sha256"] for name, prior in used.items()} == {
-        name: weights_digest(named_prior(prior["name"])) for name, prior in used.items()
+    records = {file: json.loads(file.read_text()) for file in module.RESULTS.rglob("result.json")}
+    assert {file.parent.parent.name for file in records} == {"results", "bundled"}
+    used = {file: record["results"]["prior"] for file, record in records.items() if "prior" in record["results"]}
+    bundled = {name: weights_digest(load_prior(name)) for name in ("faces", "natural")}
+    assert {file: prior["sha256"] for file, prior in used.items()} == {
+        file: bundled[prior["name"].removesuffix(", bfloat16")] for file, prior in used.items()
     }
+    assert all(record["settings"].get("prior") == record["results"].get("prior") for record in records.values())
 
 
-def named_prior(name):
-    """A bundled prior, with the precision that its name may tell; it is not called, so any processor will do."""
-    bundled, _, precision = name.partition(", ")
-    return LowPrecision(load_prior(bundled)) if precision else load_prior(bundled)
+def test_weights_have_one_digest_in_every_precision():
+    prior = load_prior("faces")
+    assert weights_digest(LowPrecision(prior)) == weights_digest(prior)
+    assert prior_identity(LowPrecision(prior)) == {**prior_identity(prior), "name": "faces, bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("experiment", "picture", "start"),
+    [
+        ("figures", "cs8", "Compressive sensing at 12.5 %: original, the least-norm image"),
+        ("lsun", "photographs_sr4", "Super-resolution by 4, photographs: original, the measurement, samples"),
+        ("figures", "deblur_uniform", "Uniform blur of 5 x 5: original, the measurement, samples, their mean"),
+        ("ablation", "ablation", "Original, blurred, and the last state"),
+    ],
+)
+def test_pictures_are_described_in_words(experiment, picture, start, page, tmp_path):
+    file, results = tmp_path / "result.json", {"source": "photographs", "publishable": True}
+    write_json(file, {"command": "snips", "pictures": [picture], "results": results})
+    words = page.caption(experiment, picture)
+    assert words.startswith(start)
+    assert f"\n{words}:\n\n![{words}](images/results/{experiment}_{picture}.png)\n" in page.gallery(experiment, file)
 
 
 def test_no_picture_of_test_images_is_tracked():

@@ -39,6 +39,11 @@ def remove_leftovers(path: Path) -> None:
             work.unlink(missing_ok=True)
 
 
+def is_leftover(path: Path) -> bool:
+    """Whether the name is one that `new_file` gives, be it of a process that was killed or of one at work."""
+    return path.name.startswith(".") and path.stem.rpartition("-")[2].isdigit()
+
+
 def _is_running(process: int) -> bool:
     if os.name != "posix":  # elsewhere the question itself may end the process
         return True

@@ -84,6 +84,7 @@ class Part:
 class Outcome:
     results: dict[str, Any]  # what JSON holds, and all that `Experiment.describe` needs
     pictures: dict[str, Image.Image] = field(default_factory=dict)
+    command: str | None = None  # what made the results, where it was more than the command of this run
 
 
 @dataclass(frozen=True)

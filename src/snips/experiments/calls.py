@@ -36,7 +36,7 @@ from snips.experiments.sampled import (
     sample_facts,
     simulated,
 )
-from snips.files import read_json
+from snips.experiments.stored import stored_record
 from snips.inverse_problem import InverseProblem
 from snips.metrics.calibration import SUMMARIES, coverage, widest_level
 from snips.priors import Prior
@@ -134,10 +134,10 @@ def stored_langevin(result: Path, prior: dict[str, str]) -> list[dict[str, Any]]
     """Algorithm 1 on the images of Table 1, with the same prior; without intervals, as it has fewer samples."""
     if not result.is_file():
         return []
-    results = read_json(result)["results"]
-    mine = results["rows"] if results["prior"] == prior else []
     bare = {"covered_images": 0, "inside": {}, "stored_by": "table1"}
-    return [{**row, **bare} for row in mine if row["sampler"] != "fast" and row["problem"] in TABLE_1]
+    with stored_record(result, "table1") as record:
+        mine = record["results"]["rows"] if record["results"]["prior"] == prior else []
+        return [{**row, **bare} for row in mine if row["sampler"] != "fast" and row["problem"] in TABLE_1]
 
 
 def describe(results: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from snips.samplers.base import OnStep, StepInfo
 from snips.streams import Chain
 
 PROBLEM = "sr4"  # the paper's two minutes are for super-resolution
-GOAL = 10  # seconds, for `fast` on two cores
+NEARLY_ALL = 0.995  # single calls are measured apart from the run, so that by chance they can take longer than it did
 
 
 @dataclass(frozen=True)
@@ -131,14 +131,15 @@ def describe(results: dict[str, Any]) -> str:
             f"{cost['seconds']:.1f}",
         ]
         cells += [f"{cost['processor_seconds']:.1f}", how]
-        rows.append([*cells, f"{1000 * cost['network_call']:.0f}", f"{100 * cost['network_share']:.0f} %"])
+        rows.append([*cells, f"{1000 * cost['network_call']:.0f}", _share(cost["network_share"])])
     rows.append(["the paper's NCSNv2", "Algorithm 1, 2500 calls", f"about {SECONDS_CELEBA}", "-", "RTX 3080", "-", "-"])
     named = ((name.replace(OURS, ours), count) for name, count in results["parameters"].items())
     sizes = ", ".join(f"{name} {count / 1e6:.1f} million" for name, count in named)
     note = (
-        f"{results['samples']} samples of one 64 x 64 image, {results['problem']}, {results['threads']} threads. "
+        f"{results['samples']} samples of one 64 x 64 image, {results['problem']}, {_threads(results['threads'])}. "
         f"Parameters: {sizes} (ncsnv2 with random weights, for its cost alone). Processor seconds are summed over "
-        f"threads. {_busy(results['costs'])}{_verdict(results['costs'], ours)}\n\n"
+        f"threads. {_busy(results['costs'])}{_fast(results, ours)} The network's share is that of as many single "
+        "calls, which were measured apart, in the processor's time of the run.\n\n"
     )
     columns = ["network", "sampler", "seconds", "processor seconds", "", "network ms / call", "network's share"]
     return note + table(columns, rows)
@@ -150,11 +151,21 @@ def _busy(costs: list[dict[str, Any]]) -> str:
     return f"The machine's load was up to {load:.1f} (with these runs). "
 
 
-def _verdict(costs: list[dict[str, Any]], ours: str) -> str:
-    """Which settings of the fast sampler are within the goal."""
-    fast = [cost for cost in costs if cost["sampler"] == "fast" and cost["network"].startswith(OURS)]
-    within = [f"{c['network'].replace(OURS, ours)} with {c['calls']} calls" for c in fast if c["seconds"] < GOAL]
-    return f"Within the goal of {GOAL} s on two cores: {', '.join(within) or 'none'}."
+def _fast(results: dict[str, Any], ours: str) -> str:
+    """What the fast sampler takes with our network."""
+    fast = [cost for cost in results["costs"] if cost["sampler"] == "fast" and cost["network"].startswith(OURS)]
+    each = [
+        f"{cost['seconds']:.1f} s for {cost['calls']} calls of {cost['network'].replace(OURS, ours)}" for cost in fast
+    ]
+    return f"`fast` took {', '.join(each)}, on {_threads(results['threads'])}."
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
+
+
+def _share(share: float) -> str:
+    return "about all" if share >= NEARLY_ALL else f"{100 * share:.0f} %"
 
 
 COST = Experiment("Seconds for 8 samples, beside the paper's two minutes", prepare, describe, takes=("prior",))

@@ -144,8 +144,11 @@ def enough(found: list[T], count: int, place: object) -> list[T]:
 
 
 def _open(file: Path) -> Image.Image:
-    with Image.open(file) as image:
-        return image.convert("RGB")
+    try:
+        with Image.open(file) as image:
+            return image.convert("RGB")
+    except (OSError, SyntaxError) as error:
+        raise ValueError(f"{file} cannot be read ({error}): copy it again from its collection") from error
 
 
 def _first(images: Tensor, count: int) -> Tensor:

@@ -6,7 +6,7 @@ same samples, of which those of the most images are taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,19 @@ from snips.experiments.base import Experiment, Measured, Outcome, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, percent, table
 from snips.experiments.published import SHARE_NORMAL, SHARE_UNCORRELATED
 from snips.experiments.sampled import mean_and_error
-from snips.files import read_json
+from snips.experiments.stored import stored_record
 
 SAMPLING = ("table1", "calls", "red", "figures", "strip", "uncurated", "lsun")  # they draw posterior samples
 KEPT = ("group", "problem", "sigma_0", "images", "faithfulness")
 
 
 def prepare(request: Request) -> Study:
-    records = list(stored_records(request.out))
-    rows = without_copies([row for record in records for row in rows_of(record)])
+    found = stored(request.out)
+    rows = without_copies([row for each in found for row in each.rows])
     if not rows:
         raise ValueError(f"{request.out} holds no results with samples yet: run `snips experiment table1` first")
     check_weights(rows)
-    truth = [found for record in records for found in record["results"].get("truth", []) if "samples" in found]
-    quick = any(" --quick" in record["command"] for record in records)
+    truth, quick = [row for each in found for row in each.truth], any(each.quick for each in found)
 
     def conclude(measured: list[Measured]) -> Outcome:
         samplers = dict.fromkeys(row["sampler"] for row in rows)
@@ -38,14 +37,30 @@ def prepare(request: Request) -> Study:
     return Study({}, [], conclude)
 
 
-def stored_records(folder: Path) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Stored:
+    """What an experiment says about residuals."""
+
+    rows: list[dict[str, Any]]
+    truth: list[dict[str, Any]]  # the residuals of the true images
+    quick: bool
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Stored:
+        rows, truth = rows_of(record), [row for row in record["results"].get("truth", []) if "samples" in row]
+        for each in (*(row["faithfulness"] for row in rows), *truth):
+            pool([each])  # so that what it lacks is noticed here, where its file is known
+        return cls(rows, truth, " --quick" in record["command"])
+
+
+def stored(folder: Path) -> list[Stored]:
+    found = []
     for name in SAMPLING:
         file = folder / name / "result.json"
         if file.is_file():
-            record = read_json(file)
-            if not isinstance(record, dict) or "rows" not in record.get("results", {}):
-                raise ValueError(f"{file} is not what `snips experiment {name}` writes: remove it, and run that again")
-            yield record
+            with stored_record(file, name) as record:
+                found.append(Stored.of(record))
+    return found
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -59,6 +74,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
                 "experiment": record["experiment"],
                 "prior": results["prior"],
                 "sampler": _with_calls(row["sampler"], record["settings"]),
+                "seed": _seed(record["settings"]),
                 "names": results["names"][row["group"]][: row["images"]],
                 **{name: row[name] for name in KEPT},
             }
@@ -75,6 +91,11 @@ def _with_calls(sampler: str, settings: dict[str, Any]) -> str:
     return f"{name} {chosen['nfe'] if 'nfe' in chosen else chosen['levels'] * chosen['tau']}"
 
 
+def _seed(settings: dict[str, Any]) -> int:
+    """All samplers of an experiment have the same."""
+    return {chosen["seed"] for chosen in settings.values() if isinstance(chosen, dict) and "seed" in chosen}.pop()
+
+
 def without_copies(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Streams depend on seed, image and sample alone: of rows that differ in their images only, one may hold others."""
     kept: list[dict[str, Any]] = []
@@ -85,7 +106,8 @@ def without_copies(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _draws(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["problem"], row["sigma_0"], row["sampler"], row["prior"]["sha256"]
+    """Rows that agree in this have the same samples of the same images; the prior's name tells its precision."""
+    return row["problem"], row["sigma_0"], row["sampler"], row["seed"], row["prior"]["name"], row["prior"]["sha256"]
 
 
 def check_weights(rows: list[dict[str, Any]]) -> None:

@@ -10,7 +10,17 @@ from PIL import Image
 
 from snips.experiments import datasets
 from snips.experiments.base import WITH_CALLS, Experiment, Measured, Outcome, Part, Request, Study
-from snips.experiments.markdown import FAITHFULNESS_COLUMNS, faithfulness_cells, setting, table, with_error
+from snips.experiments.markdown import (
+    FAITHFULNESS_COLUMNS,
+    coverage_column,
+    faithfulness_cells,
+    on_gap_and_coverage,
+    percent,
+    setting,
+    table,
+    with_error,
+)
+from snips.experiments.pictures import with_row_names
 from snips.experiments.published import CELEBA_SAMPLES, LSUN_SAMPLES, SIGMA_CELEBA, SIGMA_LSUN
 from snips.experiments.sampled import Sampling, experiment_prior, grouped_rows, prior_identity, sampled_part, simulated
 from snips.experiments.table1 import PROBLEMS as CELEBA_PROBLEMS
@@ -20,7 +30,7 @@ from snips.report import comparison_columns, comparison_grid, picture_grid
 
 LSUN_PROBLEMS = ("sr2", "sr4", "cs4")
 ROWS = 16  # of a block of uncurated images
-STRIP_PROBLEMS = ("cs4", "cs8", "cs16")
+STRIP_PROBLEMS = {"cs4": "25 %", "cs8": "12.5 %", "cs16": "6.25 %"}
 LSUN_SETS = {"scenes ": datasets.scenes, "bedrooms ": datasets.bedrooms}
 BUNDLED_SETS = {"photographs ": datasets.scenes}  # without data, all sets are the same
 Draw = Callable[[dict[str, InverseProblem], dict[str, torch.Tensor]], dict[str, Image.Image]]
@@ -33,7 +43,7 @@ def prepare_celeba(request: Request) -> Study:
 
 def prepare_strip(request: Request) -> Study:
     """One image at three rates of compressive sensing."""
-    return _faces_study(request, STRIP_PROBLEMS, request.count(1, 1), _strip)
+    return _faces_study(request, tuple(STRIP_PROBLEMS), request.count(1, 1), _strip)
 
 
 def prepare_uncurated(request: Request) -> Study:
@@ -88,9 +98,8 @@ def _study(
         for m in measured:
             drawn[m.facts["group"] + m.facts["problem"]].append(m.tensors["samples"])
         pictures = draw(problems, {name: torch.cat(parts, dim=1) for name, parts in drawn.items()})
-        return Outcome(
-            {"prior": settings["prior"], **facts, "rows": grouped_rows([m.facts for m in measured])}, pictures
-        )
+        about = {"prior": settings["prior"], **facts, "sampling": sampling.facts()}
+        return Outcome({**about, "rows": grouped_rows([m.facts for m in measured])}, pictures)
 
     return Study(settings, parts, conclude)
 
@@ -105,42 +114,49 @@ def _grids(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]
 
 
 def _strip(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
-    """One row for each rate: original, degraded, a sample, the mean and the standard deviation of all."""
+    """A row of each image for each rate: original, degraded, a sample, the mean and the standard deviation of all."""
     each = [comparison_columns(problem, samples[name], shown=1) for name, problem in problems.items()]
     columns = [(cells[0][0], torch.cat([images for _, images in cells])) for cells in zip(*each, strict=True)]
-    return {"strip": picture_grid(columns)}
+    rates = [STRIP_PROBLEMS[name] for name, problem in problems.items() for _ in range(len(problem))]
+    return {"strip": with_row_names(picture_grid(columns), rates)}
 
 
 def _blocks(problems: dict[str, InverseProblem], samples: dict[str, torch.Tensor]) -> dict[str, Image.Image]:
     """Original, low resolution and sample of each image, in blocks of ROWS images side by side."""
     ((name, problem),) = problems.items()
     columns = comparison_columns(problem, samples[name])[:3]
-    blocks = zip(*([(label, _rows(part)) for part in images.split(ROWS)] for label, images in columns), strict=True)
+    rows = min(ROWS, len(problem))
+    blocks = zip(
+        *([(name, _filled(part, rows)) for part in images.split(rows)] for name, images in columns), strict=True
+    )
     return {"uncurated": picture_grid([column for block in blocks for column in block])}
 
 
-def _rows(images: torch.Tensor) -> torch.Tensor:
-    """White below the last image of a block that is not full."""
-    return torch.cat([images, images.new_ones(ROWS - len(images), *images.shape[1:])])
+def _filled(images: torch.Tensor, rows: int) -> torch.Tensor:
+    """White below the last image of a block that is shorter than the others."""
+    return torch.cat([images, images.new_ones(rows - len(images), *images.shape[1:])])
 
 
 def describe(results: dict[str, Any]) -> str:
-    columns = ["problem", "σ₀", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
-    rows = [
-        [
-            row["group"] + row["problem"],
-            f"{row['sigma_0']:g}",
-            str(row["images"]),
-            with_error(row["psnr_sample"]),
-            with_error(row["psnr_mean"]),
-            *faithfulness_cells(row["faithfulness"]),
-        ]
-        for row in results["rows"]
-    ]
-    return setting(results) + table(columns, rows)
+    first = results["rows"][0]
+    columns = ["problem", "σ₀", "images", "samples dB", "mean dB"]
+    note = ""
+    if first["samples"] > 1:
+        columns += ["gap dB", coverage_column(first["coverage_level"])]
+        note = f"{on_gap_and_coverage(first['samples'])}\n\n"
+    rows = [_cells(row) for row in results["rows"]]
+    return setting(results) + note + table([*columns, *FAITHFULNESS_COLUMNS], rows)
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """One sample has no mean, no gap and no interval."""
+    cells = [row["group"] + row["problem"], f"{row['sigma_0']:g}", str(row["images"]), with_error(row["psnr_sample"])]
+    several = [with_error(row["psnr_mean"]), with_error(row["gap"])]
+    cells += [*several, percent(row["coverage"])] if row["samples"] > 1 else ["-"]
+    return [*cells, *faithfulness_cells(row["faithfulness"])]
 
 
 CELEBA_FIGURES = Experiment("Grids of samples on CelebA, all problems", prepare_celeba, describe, WITH_CALLS)
 LSUN_FIGURES = Experiment("Grids of samples at 128 x 128, in place of LSUN", prepare_lsun, describe, WITH_CALLS)
 STRIP = Experiment("Compressive sensing at 25, 12.5 and 6.25 %", prepare_strip, describe, WITH_CALLS)
-UNCURATED = Experiment("64 images that nobody chose, super-resolution by 2", prepare_uncurated, describe, WITH_CALLS)
+UNCURATED = Experiment("Images that nobody chose, super-resolution by 2", prepare_uncurated, describe, WITH_CALLS)

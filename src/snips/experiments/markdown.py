@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,22 @@ def percent(value: dict[str, Any]) -> str:
     return with_error({name: None if each is None else 100 * each for name, each in value.items()}, 1) + " %"
 
 
+def exact_gap(samples: int) -> float:
+    """Decibels between a sample and the mean of some: squared errors of 2 and 1 + 1/K posterior variances."""
+    return 10 * math.log10(2 / (1 + 1 / samples))
+
+
+def on_gap_and_coverage(samples: int) -> str:
+    return (
+        f"The gap is that between mean and samples: {samples} exact samples give {exact_gap(samples):.1f} dB. "
+        "Coverage: how often the true pixel lies between the lowest and the highest sample."
+    )
+
+
+def coverage_column(level: float) -> str:
+    return f"coverage (exact: {100 * level:.1f} %)"
+
+
 def share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f} %"
 
@@ -53,6 +70,16 @@ FAITHFULNESS_COLUMNS = ("residual std / σ₀", "p > 0.05", "abs ρ < 0.1")
 
 
 def setting(results: dict[str, Any]) -> str:
-    """One line on images, prior and noise, for under a heading."""
+    """One line on images, prior and samplers, for under a heading."""
     prior = results["prior"]
-    return f"Images: {results['source']}. Prior: `{prior['name']}` (weights {prior['sha256']}).\n\n"
+    images = f"Images: {results['source']}. Prior: `{prior['name']}` (weights {prior['sha256']})."
+    return f"{images}{drawn(results.get('sampling', {}))}\n\n"
+
+
+def drawn(sampling: dict[str, dict[str, int]]) -> str:
+    """How samples were drawn: by which samplers, and with how many calls."""
+    each = (
+        f"`{name}`, {chosen['calls']} calls, {chosen['samples']} sample{'s' * (chosen['samples'] > 1)}"
+        for name, chosen in sampling.items()
+    )
+    return f" For each image: {'; '.join(each)}." if sampling else ""

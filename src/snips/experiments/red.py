@@ -2,7 +2,7 @@
 
 The paper gives RED's lambda without the units of the pixels, so it is read in both: [0, 1] and 0 .. 255. Beside them
 stands the best that `red_sweep` found for our denoiser, where its results lie in the same folder. As RED restores the
-luminance only, the true luminance with the colours of y is shown as well: no setting of RED can have more.
+luminance only, the true luminance with the colours of y is shown as well.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 from snips.experiments import datasets
 from snips.experiments.base import WITH_CALLS, Experiment, Measured, Outcome, Part, Request, Study
 from snips.experiments.markdown import setting, table, with_error
+from snips.experiments.pictures import with_row_names
 from snips.experiments.published import RED
 from snips.experiments.red_sweep import METRICS, QUICK_ITERATIONS, RedSetting, compare, stored_best
 from snips.experiments.sampled import (
@@ -30,13 +31,14 @@ from snips.experiments.sampled import (
 from snips.images import luminance
 from snips.inverse_problem import InverseProblem
 from snips.metrics import perceptual_weights
+from snips.metrics.perceptual import lpips_ready
 from snips.priors import Prior
 from snips.report import picture_grid
 from snips.samplers import red_luminance
 from snips.samplers.base import OnStep
 
 FULL_IMAGES, QUICK_IMAGES = 8, 1
-BEST, CEILING = "RED (best)", "true luminance"
+BEST, TRUE = "RED (best)", "true luminance"
 
 
 def red_settings(request: Request, sigma_0: float, prior: dict[str, str]) -> dict[str, RedSetting]:
@@ -49,7 +51,7 @@ def red_settings(request: Request, sigma_0: float, prior: dict[str, str]) -> dic
 
 
 def prepare(request: Request) -> Study:
-    with_lpips = perceptual_weights.available()
+    with_lpips = lpips_ready()
     if not (with_lpips or request.quick):
         raise ValueError(f"this experiment needs the weights of LPIPS: {perceptual_weights.HOW_TO_GET}")
     test = datasets.faces(request, request.count(FULL_IMAGES, QUICK_IMAGES))
@@ -63,12 +65,14 @@ def prepare(request: Request) -> Study:
         for i in range(len(problem))
     ]
     variants = {str(sigma_0): {name: vars(s) for name, s in each.items()} for sigma_0, each in chosen.items()}
-    facts = {"prior": identity, **test.facts(), "red": variants}
+    facts = {"prior": identity, **test.facts(), "sampling": sampling.facts(), "red": variants}
     settings = {"prior": identity, "lpips": with_lpips, "red": variants, **sampling.settings()}
 
     def conclude(measured: list[Measured]) -> Outcome:
         rows = [_row(sigma_0, [m.facts for m in measured if m.facts["sigma_0"] == sigma_0]) for sigma_0 in RED]
-        return Outcome({**facts, "rows": rows}, {"red": picture_grid(_columns(problems, measured))})
+        levels = [f"sigma_0 = {sigma_0:g}" for sigma_0 in problems]
+        picture = with_row_names(picture_grid(_columns(problems, measured)), levels)
+        return Outcome({**facts, "rows": rows}, {"red": picture})
 
     return Study(settings, parts, conclude)
 
@@ -83,7 +87,7 @@ def _part(problem: InverseProblem, prior: Prior, sampling: Sampling, variants: d
         images = {"SNIPS": samples[:, 0], "SNIPS mean": samples.mean(0)}
         for name, variant in variants.items():
             images[name] = red_luminance(problem, prior, **vars(variant))
-        images[CEILING] = (problem.y + luminance(truth) - luminance(problem.y)).clamp(0, 1)
+        images[TRUE] = (problem.y + luminance(truth) - luminance(problem.y)).clamp(0, 1)
         scores = {name: compare(image, truth) for name, image in images.items()}
         tensors = {name: image[:1].clone() for name, image in images.items()}
         return Measured({**sample_facts(result), "scores": scores}, tensors)
@@ -138,11 +142,12 @@ def _note(results: dict[str, Any]) -> str:
         for sigma_0, variants in results["red"].items()
     )
     swept = all(BEST in variants for variants in results["red"].values())
-    best = f"*{BEST}* was chosen on validation images by `red_sweep`. " if swept else "`red_sweep` was not run. "
+    best = f"*{BEST}* was chosen on validation images by `red_sweep`." if swept else "`red_sweep` was not run."
     return (
         f"Uniform 5 x 5 blur, {results['rows'][0]['images']} images. RED works on the luminance and leaves the colours "
-        f"of y as they are, noise and blur with them; *{CEILING}* is the most that it could reach. λ and the "
-        f"denoiser's σ are for pixels in [0, 1]: {chosen}. {best}\n\n"
+        f"of y as they are, noise and blur with them; *{TRUE}* is y with the true luminance. *SNIPS* are single "
+        "samples, *SNIPS mean* is the mean of those of an image. λ and the denoiser's σ are for pixels in [0, 1]: "
+        f"{chosen}. {best}\n\n"
     )
 
 

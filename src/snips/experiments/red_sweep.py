@@ -16,10 +16,11 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Request,
 from snips.experiments.markdown import setting, table
 from snips.experiments.published import RED
 from snips.experiments.sampled import experiment_prior, image_key, prior_identity, simulated
-from snips.files import read_json
+from snips.experiments.stored import stored_record
 from snips.images import luminance
 from snips.inverse_problem import InverseProblem
 from snips.metrics import lpips, perceptual_weights, psnr, ssim
+from snips.metrics.perceptual import lpips_ready
 from snips.priors import Prior
 from snips.samplers.base import OnStep
 from snips.samplers.red import DENOISER_SIGMA, red_luminance_steps
@@ -50,7 +51,7 @@ def prepare(request: Request) -> Study:
         (QUICK_ITERATIONS,) if request.quick else ITERATIONS,
     )
     settings = {"prior": prior_identity(prior), "seed": request.seed, "iterations": list(iterations)}
-    settings |= {"images": len(validation.images), "lpips": perceptual_weights.available()}
+    settings |= {"images": len(validation.images), "lpips": lpips_ready()}
     problems = {sigma_0: simulated("deblur_uniform", validation.images, sigma_0, request.seed) for sigma_0 in RED}
     parts = [
         _part(problem, prior, weight / sigma_0**2, sigma, iterations)
@@ -58,6 +59,8 @@ def prepare(request: Request) -> Study:
         for weight in (RED[sigma_0].weight * sigma_0**2, *WEIGHTS[:values])
         for sigma in SIGMAS[:values]
     ]
+
+    parts = list({part.key: part for part in parts}.values())  # the paper's lambda may be one of WEIGHTS, too
 
     def conclude(measured: list[Measured]) -> Outcome:
         rows = [row for m in measured for row in m.facts["rows"]]
@@ -103,23 +106,31 @@ def stored_best(result: Path, sigma_0: float, prior: dict[str, str]) -> RedSetti
     """What an earlier sweep with the same prior found best, or None."""
     if not result.is_file():
         return None
-    results = read_json(result)["results"]
-    if results["prior"] != prior:
-        return None
-    best = next(row for row in results["best"] if row["sigma_0"] == sigma_0)
-    return RedSetting(best["weight"], best["iterations"], best["denoiser_sigma"])
+    with stored_record(result, "red_sweep") as record:
+        if record["results"]["prior"] != prior:
+            return None
+        best = {row["sigma_0"]: row for row in record["results"]["best"]}[sigma_0]
+        return RedSetting(best["weight"], best["iterations"], best["denoiser_sigma"])
 
 
 def describe(results: dict[str, Any]) -> str:
     columns = ["σ₀", "λ", "denoiser's σ", "N", "PSNR dB", "PSNR of the luminance dB", "LPIPS"]
     tried = sorted({row["iterations"] for row in results["sweep"]})
-    best = f"The best by PSNR of the luminance, with N of {', '.join(map(str, tried))}:\n\n"
+    best = f"The best by PSNR of the luminance, with N of {', '.join(map(str, tried))}{_edge(results, tried)}:\n\n"
     note = "\nAll, each with its best N (the first λ at each σ₀ is the paper's, for pixels in [0, 1]):\n\n"
     found: dict[tuple[float, ...], list[dict[str, Any]]] = {}
     for row in results["sweep"]:
         found.setdefault((row["sigma_0"], row["weight"], row["denoiser_sigma"]), []).append(row)
     tables = [table(columns, [_cells(row) for row in rows]) for rows in (results["best"], map(_best, found.values()))]
     return setting(results) + best + tables[0] + note + tables[1]
+
+
+def _edge(results: dict[str, Any], tried: list[int]) -> str:
+    """Where the best N is the last that was tried, the best of all may lie beyond."""
+    at_edge = [f"σ₀ = {row['sigma_0']:g}" for row in results["best"] if row["iterations"] == tried[-1]]
+    if len(tried) == 1 or not at_edge:
+        return ""
+    return f" (at {' and '.join(at_edge)} the best N lies at the edge of what was tried: more may be better still)"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from snips.experiments.base import Experiment, Measured, Outcome, Part, Request, Study
-from snips.files import check_settings, locked, new_file, read_json, write_json
+from snips.experiments.stored import stored_record
+from snips.files import check_settings, is_leftover, locked, new_file, read_json, write_json
 from snips.results.storage import plain, versions
 from snips.samplers.base import StepInfo
 
@@ -38,7 +39,7 @@ def _run(
     name: str, experiment: Experiment, study: Study, request: Request, progress: Progress, force: bool
 ) -> dict[str, Any]:
     folder = StudyFolder(request.out / name)
-    folder.open(plain(study.settings), force)
+    folder.open(name, plain(study.settings), force)
     measured = []
     for done, part in enumerate(study.parts):
         progress(part.label, done, len(study.parts), None)
@@ -62,7 +63,7 @@ def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict
     return plain(
         {
             "experiment": name,
-            "command": request.command(name),
+            "command": outcome.command or request.command(name),
             "settings": study.settings,
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
             "versions": versions(),
@@ -78,18 +79,59 @@ class StudyFolder:
 
     path: Path
 
-    def open(self, settings: dict[str, Any], force: bool) -> None:
-        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others."""
-        kept = self.path / "settings.json"
-        if any(self.path.iterdir()) and not kept.is_file():
+    def open(self, name: str, settings: dict[str, Any], force: bool) -> None:
+        """Go on in a folder with the same settings, or begin: in a new one, or, when forced, in one with others.
+
+        A kill at any moment leaves a folder that opens again: parts never lie beside settings that are not theirs.
+        """
+        if not self._is_own(name):
             raise ValueError(f"{self.path} holds something else: choose another folder with --out")
-        if kept.is_file() and force:
-            for old in (*(self.path / "parts").glob("*"), self.path / "result.json", self.path / "result.md"):
-                old.unlink(missing_ok=True)
-        elif kept.is_file():
-            check_settings(self.path, read_json(kept), settings)
-        (self.path / "parts").mkdir(parents=True, exist_ok=True)
-        write_json(kept, settings)
+        if force:
+            self._remove(*(self.path / "parts").glob("*"))
+        else:
+            self._check(name, settings)
+        write_json(self.path / "settings.json", settings)
+        if force:
+            self._remove(self.path / "result.json", self.path / "result.md")
+        (self.path / "parts").mkdir(exist_ok=True)
+
+    def _is_own(self, name: str) -> bool:
+        """Whether it is of this experiment, or holds nothing but what a killed process left."""
+        if (self.path / "settings.json").is_file() or self._record(name):
+            return True
+        return all(is_leftover(file) or _is_empty_folder(file) for file in self.path.iterdir())
+
+    def _check(self, name: str, settings: dict[str, Any]) -> None:
+        """What an earlier run left must be of the same settings, and not damaged: that is noticed before the work."""
+        kept, result = self._settings(name), self.path / "result.json"
+        if kept is not None:
+            check_settings(self.path, kept, settings)
+        if result.is_file():
+            with stored_record(result, name):
+                pass
+
+    def _settings(self, name: str) -> dict[str, Any] | None:
+        """Those of the run that the folder holds; a clone of the repository has them in result.json alone."""
+        kept = self.path / "settings.json"
+        if not kept.is_file():
+            record = self._record(name)
+            return None if record is None else record["settings"]
+        found = read_json(kept)
+        if not isinstance(found, dict):
+            raise ValueError(f"{kept} is damaged (it holds no settings): begin again with --force")
+        return found
+
+    def _record(self, name: str) -> dict[str, Any] | None:
+        """The result.json, if it is of this experiment."""
+        file = self.path / "result.json"
+        found = read_json(file) if file.is_file() else None
+        mine = isinstance(found, dict) and found.get("experiment") == name and isinstance(found.get("settings"), dict)
+        return found if mine else None
+
+    @staticmethod
+    def _remove(*files: Path) -> None:
+        for old in files:
+            old.unlink(missing_ok=True)
 
     def load(self, part: Part) -> Measured | None:
         """What an earlier run found; the JSON is written last, so where it is, all is, unless somebody removed it."""
@@ -97,6 +139,8 @@ class StudyFolder:
         if not facts.is_file():
             return None
         found = read_json(facts)
+        if not (found and isinstance(found, dict)):
+            raise ValueError(f"{facts} is damaged (it holds no results): remove it, and the same command goes on")
         if found.pop(TENSORS, tensors.is_file()) and not tensors.is_file():
             return None
         try:
@@ -122,3 +166,7 @@ class StudyFolder:
     def _files(self, part: Part) -> tuple[Path, Path]:
         base = self.path / "parts" / part.key
         return base.with_name(f"{part.key}.json"), base.with_name(f"{part.key}.safetensors")
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

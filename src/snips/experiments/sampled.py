@@ -60,6 +60,11 @@ class Sampling:
         chosen = {"nfe": self.nfe} if self.sampler == "fast" else vars(self.preset)
         return {self.sampler: {"samples": self.samples, "seed": self.seed, **chosen}}
 
+    def facts(self) -> dict[str, Any]:
+        """What results say of it."""
+        calls = self.nfe if self.sampler == "fast" else self.preset.levels * self.preset.tau
+        return {self.sampler: {"calls": calls, "samples": self.samples}}
+
     def restore(self, problem: InverseProblem, prior: Prior, on_step: OnStep | None = None) -> Restoration:
         return restore(
             problem,

@@ -13,7 +13,7 @@ from functools import lru_cache
 from torch import Tensor
 from torch.nn import functional as F
 
-from snips.metrics.perceptual_weights import load_weights
+from snips.metrics.perceptual_weights import HOW_TO_GET, available, load_weights, weights_file
 
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)  # of pixels in [-1, 1], to ImageNet's statistics
 TINY = 1e-10
@@ -65,9 +65,22 @@ def lpips(a: Tensor, b: Tensor, network: str = "alex") -> Tensor:
     return total
 
 
+def lpips_ready(network: str = "alex") -> bool:
+    """Whether the weights are here; damaged ones are refused now, and not after the work that LPIPS is to judge."""
+    if not available(network):
+        return False
+    _weights(network)
+    return True
+
+
 @lru_cache(maxsize=2)
 def _weights(network: str) -> dict[str, Tensor]:
-    return load_weights(network)
+    weights, layers = load_weights(network), NETWORKS[network]
+    needed = {f"conv.{i}.{kind}" for i in range(len(layers)) for kind in ("weight", "bias")}
+    needed |= {f"head.{i}" for i in range(sum(layer.tapped for layer in layers))}
+    if missing := sorted(needed - weights.keys()):
+        raise ValueError(f"{weights_file(network)} is damaged (it has no {missing[0]}): {HOW_TO_GET}")
+    return weights
 
 
 def _features(x: Tensor, network: str, weights: dict[str, Tensor]) -> list[Tensor]:

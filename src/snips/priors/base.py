@@ -25,6 +25,10 @@ class Prior(nn.Module):
         """The gradient of the log density of images with noise of level sigma, at x (B, C, H, W)."""
         return (self.denoise(x, sigma) - x) / per_image(sigma, x) ** 2
 
+    def with_stored_weights(self) -> Prior:
+        """The prior as it was stored: another where this one only computes it in lower precision."""
+        return self
+
     def forward(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         return self.denoise(x, sigma)
 

@@ -12,7 +12,11 @@ from snips.priors.base import Prior
 
 
 def weights_digest(prior: Prior) -> str:
-    """Of the kind of prior and all its parameters and buffers, whatever name or file they came from."""
+    """Of the kind of prior and all its parameters and buffers, whatever name or file they came from.
+
+    Products in lower precision are of the same weights.
+    """
+    prior = prior.with_stored_weights()
     tensors = dict([*prior.named_parameters(), *prior.named_buffers()])
     return tensors_digest(tensors, type(prior).__name__)[:16]
 

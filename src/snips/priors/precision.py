@@ -32,6 +32,9 @@ class LowPrecision(Prior):
         self.prior, self.name = prior, f"{prior.name or type(prior).__name__}, bfloat16"
         self.mirrored = prior.mirrored
 
+    def with_stored_weights(self) -> Prior:
+        return self.prior
+
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         return self.estimate(x, sigma)[0].to(x.dtype)
 
