@@ -14,7 +14,7 @@ from snips.operators import Zero
 from snips.priors import Gaussian, Prior, StationaryGaussian
 from snips.samplers import fast, fast_steps, matrix_free_steps
 from snips.samplers.conditional import Coordinates
-from snips.samplers.guidance import COUNT, Photographs
+from snips.samplers.guidance import COUNT, Guide, Photographs
 from snips.samplers.predictor_corrector import correct, predict
 from snips.streams import Chain, Streams
 
@@ -29,16 +29,30 @@ def natural() -> Gaussian:
     return StationaryGaussian.natural(SHAPE).as_gaussian().double()
 
 
+@pytest.fixture(scope="module")
+def extremes(natural) -> tuple[float, float]:
+    """The smallest and the largest `directions` of 200 sets of 1,000 exact samples; the same for all Gaussian laws."""
+    sets = torch.stack([directions(natural.sample(1000, seed=seed), natural) for seed in range(200)])
+    return float(sets.min()), float(sets.max())
+
+
 @pytest.mark.parametrize(("sigma_0", "nfe"), [(0.1, 100), (0.02, 100), (0.001, 200)])
 @pytest.mark.parametrize("name", ["zero", "deblur_uniform", "sr2", "cs4", "inpaint", "denoise", "deblur_motion", "mri"])
-def test_moments_are_the_posteriors(name, sigma_0, nfe, natural):
+def test_moments_are_the_posteriors(name, sigma_0, nfe, natural, extremes):
     """1,000 samples; very precise measurements take more calls. A perfect sampler fails once in 500 (4 standard errors
     of each pixel's mean and variance, 32 numbers); 5 % of the standard deviation and 8 % of the variance are allowed
-    on top."""
+    on top. In no direction may the variance leave the extremes of exact sets by more than 5 %, nor in the mean over
+    all directions, which 1,000 samples know to 1.1 %, be wrong by that."""
     problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), sigma_0, seed=4)
-    mean, variance = moments(fast(problem, natural, nfe=nfe, samples=1000), natural.posterior(problem))
+    posterior = natural.posterior(problem)
+    samples = fast(problem, natural, nfe=nfe, samples=1000)
+    mean, variance = moments(samples, posterior)
     assert mean.abs().max() < 4 / math.sqrt(1000) + 0.05
     assert (variance - 1).abs().max() < 4 * math.sqrt(2 / 1000) + 0.08
+    found, (smallest, largest) = directions(samples, posterior), extremes
+    assert abs(float(found.mean()) - 1) < 0.05
+    assert found[0] > 0.95 * smallest
+    assert found[-1] < 1.05 * largest
 
 
 @pytest.mark.parametrize("sigma_0", [0.02, 0.001, 1e-5])
@@ -73,6 +87,22 @@ def moments(samples: torch.Tensor, posterior) -> tuple[torch.Tensor, torch.Tenso
     return (x.mean(0) - posterior.mean.flatten()) / std, x.var(0) / std**2
 
 
+def directions(samples: torch.Tensor, posterior: Gaussian) -> torch.Tensor:
+    """Variances over the posterior's, the smallest first: the eigenvalues of the covariance of whitened samples."""
+    variances, axes = torch.linalg.eigh(posterior.covariance)
+    white = (samples.flatten(1) - posterior.mean.flatten()) @ axes / variances.sqrt()
+    return torch.linalg.eigvalsh(torch.cov(white.T))
+
+
+@pytest.mark.parametrize("name", ["zero", "sr2", "inpaint"])
+def test_means_in_place_of_draws_would_be_seen(name, natural, monkeypatch):
+    """They lose 6 to 9 % of the variance in all directions, which no single pixel shows for certain."""
+    monkeypatch.setattr(Guide, "draw", lambda guide, x, denoised, streams: guide.mean(x, denoised))
+    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.1, seed=4)
+    found = directions(fast(problem, natural, samples=1000), natural.posterior(problem))
+    assert float(found.mean()) < 0.95
+
+
 def test_a_prior_unlike_photographs_is_reached_with_more_calls(prior):
     """The guide's model is wrong here; the levels where nothing is hidden make up for it."""
     problem = InverseProblem.simulate(make_operator("cs4", SHAPE), prior.sample(1, seed=3), 0.1, seed=4)
@@ -82,27 +112,6 @@ def test_a_prior_unlike_photographs_is_reached_with_more_calls(prior):
         errors.append(float(mean.norm() + (variance - 1).norm()))
     assert errors == sorted(errors, reverse=True)
     assert errors[2] < 0.5 * errors[0]
-
-
-def test_modes_have_their_weights(mixture):
-    """The share of samples in each component, 1,000 samples: 4 standard errors and 5 % on top.
-
-    These components are white noise of a standard deviation above 1, nothing like photographs: without the guide.
-    """
-    problem = InverseProblem.simulate(
-        make_operator("inpaint", SHAPE, mask=torch.arange(16).reshape(4, 4) == 5),
-        mixture.sample(1, seed=3),
-        0.1,
-        seed=4,
-    )
-    posterior = mixture.posterior(problem)
-    samples = fast(problem, mixture, nfe=100, samples=1000, guided=False)[:, 0]
-    eigenvalues, _ = posterior.eigen()
-    joint = posterior._log_joint(posterior._rotate(samples), eigenvalues[:, None])
-    share = float(torch.softmax(joint, 0)[0].mean())
-    exact = float(posterior.weights[0])
-    assert 0.1 < exact < 0.9
-    assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / 1000) + 0.05
 
 
 def test_corrections_alone_keep_the_posterior_of_the_noisy_image(natural):
