@@ -141,7 +141,17 @@ def describe(results: dict[str, Any]) -> str:
         f"{again[0]:.2f} and {again[1]:.2f} dB.\n\n"
     )
     verdicts = "".join(f"{line}\n" for line in _verdicts(rows))
-    return setting(results) + note + lines + "\n" + verdicts + compared(rows)
+    return setting(results) + note + lines + "\n" + verdicts + compared(rows) + _on_langevin(rows)
+
+
+def _on_langevin(rows: list[dict[str, Any]]) -> str:
+    if not any(row["sampler"] == "langevin" for row in rows):
+        return ""
+    return (
+        "\nAlgorithm 1 was made for a network that judges the noise by itself. Ours is told σ, while the states of "
+        "Algorithm 1 hold more noise than that, and takes the rest for texture; `langevin-actual` tells it the noise "
+        "that is really there.\n"
+    )
 
 
 def _verdicts(rows: list[dict[str, Any]]) -> list[str]:
