@@ -23,7 +23,7 @@ from snips.training.checkpoint import read_checkpoint
 from snips.web.server import LOCALHOST, PORT
 from web_pages import heed_interrupts
 
-PATIENCE = 180  # seconds, on a busy machine
+PATIENCE = 600  # seconds, on a busy machine
 WEB, TORCHRUN = ENDLESS
 BROWSER = """#!/bin/sh
 echo "$1" > opened
