@@ -158,7 +158,12 @@ def _verdict(
     lost = max(-row[f"{key}_difference"] for row in _longest(mixture) for key in ("samples", "mean"))
     more = max(row["message_passing"] - row["mean_of_infinitely_many"] for row in passing)
     unfair = _unfair(own)
-    doubt = f" Samples of {', '.join(unfair)} scatter too much or too little, which PSNR hardly sees." if unfair else ""
+    way = {True: "too little", False: "too much"}
+    doubt = "".join(
+        f" Samples of {', '.join(names)} scatter {way[narrow]}, which PSNR hardly sees."
+        for narrow in way
+        if (names := [name for name, ratio in unfair.items() if (ratio < 1) is narrow])
+    )
     return f"""The figures of `fast` are up to {below:.2f} dB below the paper's. With an exact denoiser the sampler
 loses at most {max(lost, 0):.2f} dB. With the network, [settings of the sampler](fast_sampler_trials.md) move faces
 by a few tenths of a decibel, and an estimate without it is at most {max(more, 0):.2f} dB better. So most of the
@@ -172,10 +177,10 @@ def _longest(mixture: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in mixture if row["sampler"] == f"fast {calls}"]
 
 
-def _unfair(own: list[dict[str, Any]]) -> list[str]:
-    """Problems whose samples surely scatter too much or too little for truths of the prior itself."""
+def _unfair(own: list[dict[str, Any]]) -> dict[str, float]:
+    """Problems whose samples surely scatter too much or too little for truths of the prior itself, with their ratio."""
     mine = [row for row in own if row["truths"] == "the prior's own"]
-    return [row["problem"] for row in mine if abs(row["ratio"] - 1) > SURE * row["ratio_error"]]
+    return {row["problem"]: row["ratio"] for row in mine if abs(row["ratio"] - 1) > SURE * row["ratio_error"]}
 
 
 def _digest(table1: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ def test_the_verdict_on_the_sampler_is_computed(page, tmp_path):
     write_json(tmp_path / "own_truths.json", {"results": wide, "weights": "2"})
     text = told(page.reasons(table_1(0.9)))
     assert "from it: 1 of 1 problems" in text
-    assert "sr4 scatter too much or too little" in text
+    assert "Samples of sr4 scatter too much, which" in text
     assert "Measured with other weights: own_truths." in text
     (tmp_path / "message_passing.json").unlink()
     assert "Not measured yet: `python benchmarks/message_passing.py`." in page.reasons(table_1(0.9))

@@ -145,7 +145,9 @@ def describe(results: dict[str, Any]) -> str:
     columns = ["problem", "sampler", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
     columns += ["of these with intervals", f"{PIXELS} inside (exact: {100 * widest_level(SAMPLES):.0f} %)"]
     columns += [f"{name} inside" for name in SUMMARIES]
-    return setting(results) + table(columns, [_cells(row) for row in rows]) + compared(rows)
+    borrowed = any(row.get("stored_by") for row in rows)
+    note = "\nRows of Algorithm 1 without intervals are those of `table1`.\n" if borrowed else ""
+    return setting(results) + table(columns, [_cells(row) for row in rows]) + note + compared(rows)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -147,10 +147,12 @@ def describe(results: dict[str, Any]) -> str:
 def _on_langevin(rows: list[dict[str, Any]]) -> str:
     if not any(row["sampler"] == "langevin" for row in rows):
         return ""
+    told = any(row["sampler"] == ACTUAL for row in rows)
+    actual = f"; `{ACTUAL}` tells it the noise that is really there" if told else ""
     return (
         "\nAlgorithm 1 was made for a network that judges the noise by itself. Ours is told σ, while the states of "
-        "Algorithm 1 hold more noise than that, and takes the rest for texture; `langevin-actual` tells it the noise "
-        "that is really there.\n"
+        "Algorithm 1 hold more noise than that, and takes the rest for texture"
+        f"{actual}.\n"
     )
 
 
