@@ -13,15 +13,13 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from prior_or_sampler import reasons
 from snips.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "results.md"
-BENCHMARKS = ROOT / "benchmarks" / "results"
 BUNDLED = "bundled"  # the folder of results on pictures that may be shown
 PICTURES = PAGE.parent / "images" / "results"
 INTRODUCTION = """# Results
@@ -43,8 +41,8 @@ PROBLEMS = {
     "cs16": "Compressive sensing at 6.25 %",
 }
 CAPTIONS = {  # of experiments with one picture
-    "red": "A row for each noise level: original, blurred, a sample, the mean of the samples, RED with each choice of "
-    "its parameters, and the blurred picture with the true luminance",
+    "red": "A row for each noise level: original, blurred, a sample, the mean of the samples, RED with the paper's "
+    "parameters for pixels in 0 .. 1 and in 0 .. 255, and the blurred picture with the true luminance",
     "ablation": "Original, blurred, and the last state with the paper's step sizes and with uniform ones",
     "strip": "A row for each rate of compressive sensing: original, the least-norm image that fits the measurement, a "
     "sample, the mean of the samples, and their standard deviation four times brighter",
@@ -75,129 +73,6 @@ def section(name: str, file: Path, bundled: Path) -> str:
     return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{gallery(name, bundled)}"
 
 
-APART = ("face_mixture", "own_truths", "one_call", "message_passing")  # benchmarks that tell prior and sampler apart
-SURE = 2.0  # standard errors
-
-
-def reasons(table1: dict[str, Any]) -> str:
-    """Below Table 1: by the benchmarks that tell them apart, whether prior or sampler limits its figures."""
-    records = {name: _stored(name) for name in APART}
-    head = "### Prior or sampler?\n\n"
-    missing = [f"`python benchmarks/{name}.py`" for name, record in records.items() if record is None]
-    if missing:
-        return f"{head}Not measured yet: {', '.join(missing)}.\n"
-    mixture, own, one_call, passing = (record["results"] for record in records.values() if record is not None)
-    others = [name for name, r in records.items() if r and r.get("weights", _digest(table1)) != _digest(table1)]
-    doubt = f"Measured with other weights: {', '.join(others)}.\n\n" if others else ""
-    return f"""{head}{doubt}{_with_an_exact_prior(mixture)}
-{_with_its_own_truths(own)}
-{_beside_one_call(one_call)}
-{_without_the_sampler(passing)}
-{_verdict(table1, mixture, own, passing)}"""
-
-
-def _with_an_exact_prior(rows: list[dict[str, Any]]) -> str:
-    worst = min(_longest(rows), key=lambda row: row["samples_difference"])
-    furthest = max(abs(row[f"{key}_difference"]) for row in rows for key in ("samples", "mean"))
-    calls = worst["sampler"].split()[1]
-    losses = [f"{worst[f'{key}_difference']:+.2f} ± {worst[f'{key}_error']:.2f} dB" for key in ("samples", "mean")]
-    return f"""- **A prior that is known exactly**, a Gaussian mixture of grey faces of 32 x 32: from 25 calls on, the
-  PSNR of `fast` is within {furthest:.2f} dB of that of exact sampling for all five problems. With {calls} calls
-  it loses most for {worst["problem"]}: {losses[0]} for samples, {losses[1]} for their mean
-  ([figures](measurements.md#psnr-with-an-exact-prior-of-faces))."""
-
-
-def _with_its_own_truths(rows: list[dict[str, Any]]) -> str:
-    own, real = ([row for row in rows if row["truths"] == source] for source in ("the prior's own", "CelebA"))
-    ratios, held = ([_range(row[key] for row in mine) for mine in (own, real)] for key in ("ratio", "coverage"))
-    return f"""- **The network as the exact prior**: for truths drawn from it, the variance of samples is {ratios[0]}
-  times the squared error of their mean (1 is exact; further than {SURE:g} standard errors from it:
-  {len(_unfair(rows))} of {len(own)} problems), and 90 % intervals hold {held[0]} of the true pixels. For faces of
-  CelebA the same sampler has {ratios[1]} and {held[1]}
-  ([figures](measurements.md#truths-of-the-prior-itself))."""
-
-
-def _beside_one_call(rows: list[dict[str, Any]]) -> str:
-    exact, network = ([row for row in rows if (row["prior"] == "faces") is real] for real in (False, True))
-    fair, errors = (_range(row[key] for row in network) for key in ("self", "error"))
-    return f"""- **Denoising, where one call tells what is right**: D(y) is the posterior mean, and its derivative
-  gives the variance. With an exact prior, samples have {_variances(exact)}: corrections are exact for
-  Gaussian priors only. With the network they have {_variances(network)}, although its
-  derivative is fair ({fair} times the squared error of D): its answers at one noise level do not quite fit those at
-  others. The mean of the samples has {errors} times the squared error of D
-  ([figures](measurements.md#denoising-by-samples-and-by-one-call))."""
-
-
-def _variances(rows: list[dict[str, Any]]) -> str:
-    """Variance of samples over that of one call, for each number of calls."""
-    each = {calls: _range(row["variance"] for row in rows if row["calls"] == calls) for calls in _calls(rows)}
-    return " and ".join(f"{found} times that variance with {calls} calls" for calls, found in each.items())
-
-
-def _calls(rows: list[dict[str, Any]]) -> list[int]:
-    return sorted({row["calls"] for row in rows})
-
-
-def _without_the_sampler(rows: list[dict[str, Any]]) -> str:
-    beside = ", ".join(
-        f"{row['message_passing']:.2f} and {row['mean_of_infinitely_many']:.2f} dB for {row['problem']}" for row in rows
-    )
-    return f"""- **The network without the sampler**: message passing, which draws no samples, and the mean of
-  infinitely many samples have {beside} ([figures](measurements.md#prior-or-sampler)).
-"""
-
-
-def _verdict(
-    table1: dict[str, Any], mixture: list[dict[str, Any]], own: list[dict[str, Any]], passing: list[dict[str, Any]]
-) -> str:
-    """What of the distance to the paper's figures can be the sampler's."""
-    judged = [row for row in table1["rows"] if row["sampler"] == "fast" and row["difference"]]
-    below = max(-row["difference"][key]["mean"] for row in judged for key in ("psnr_sample", "psnr_mean"))
-    if below <= 0:
-        return "No figure of `fast` is below the paper's.\n"
-    lost = max(-row[f"{key}_difference"] for row in _longest(mixture) for key in ("samples", "mean"))
-    more = max(row["message_passing"] - row["mean_of_infinitely_many"] for row in passing)
-    unfair = _unfair(own)
-    way = {True: "too little", False: "too much"}
-    doubt = "".join(
-        f" Samples of {', '.join(names)} scatter {way[narrow]}, which PSNR hardly sees."
-        for narrow in way
-        if (names := [name for name, ratio in unfair.items() if (ratio < 1) is narrow])
-    )
-    return f"""The figures of `fast` are up to {below:.2f} dB below the paper's. With an exact denoiser the sampler
-loses at most {max(lost, 0):.2f} dB. With the network, [settings of the sampler](fast_sampler_trials.md) move faces
-by a few tenths of a decibel, and an estimate without it is at most {max(more, 0):.2f} dB better. So most of the
-distance is the prior's, or that of the choice of images.{doubt}
-"""
-
-
-def _longest(mixture: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of `fast` with the most calls, as in Table 1."""
-    calls = max(int(row["sampler"].split()[1]) for row in mixture if row["sampler"] != "exact")
-    return [row for row in mixture if row["sampler"] == f"fast {calls}"]
-
-
-def _unfair(own: list[dict[str, Any]]) -> dict[str, float]:
-    """Problems whose samples surely scatter too much or too little for truths of the prior itself, with their ratio."""
-    mine = [row for row in own if row["truths"] == "the prior's own"]
-    return {row["problem"]: row["ratio"] for row in mine if abs(row["ratio"] - 1) > SURE * row["ratio_error"]}
-
-
-def _digest(table1: dict[str, Any]) -> str:
-    return table1["prior"]["sha256"]
-
-
-def _stored(name: str) -> dict[str, Any] | None:
-    """What a benchmark stored; None where it was not run."""
-    file = BENCHMARKS / f"{name}.json"
-    return json.loads(file.read_text()) if file.is_file() else None
-
-
-def _range(values: Iterable[float]) -> str:
-    found = sorted(values)
-    return f"{found[0]:.2f} to {found[-1]:.2f}"
-
-
 def gallery(name: str, file: Path) -> str:
     """The pictures of the same experiment on images that may be shown, if it was run on them."""
     if not file.is_file():
@@ -226,12 +101,16 @@ def pictures(record: dict) -> list[str]:
 
 
 def copy_pictures(results: Path) -> None:
-    """Beside the page, where a site can show them."""
+    """Beside the page, where a site can show them. A clone has only those there, not the ones they were copied from."""
     for file in (results / BUNDLED).glob("*/result.json"):
         record = json.loads(file.read_text())
         for name in pictures(record):
-            PICTURES.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file.parent / f"{name}.png", PICTURES / f"{record['experiment']}_{name}.png")
+            drawn, shown = file.parent / f"{name}.png", PICTURES / f"{record['experiment']}_{name}.png"
+            if drawn.is_file():
+                PICTURES.mkdir(parents=True, exist_ok=True)
+                shutil.copy(drawn, shown)
+            elif not shown.is_file():
+                sys.exit(f"{drawn} is missing: run {record['command']} --out {file.parents[1]}")
 
 
 def main() -> None:

@@ -69,16 +69,20 @@ def test_a_figure_reaches_the_papers_within_its_standard_error(mean, reached):
 
 
 def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
-    row = {"problem": "sr4", "sampler": "langevin", "psnr_mean": 1.0}
+    row = {"problem": "sr4", "sampler": "langevin", "images": 2, "psnr_mean": 1.0}
     others = [{**row, "sampler": "fast"}, {**row, "problem": "cs16"}]
-    record = {"experiment": "table1", "results": {"prior": {"name": "a"}, "rows": [row, *others]}}
+    steps = {"samples": 8, "seed": 0, "levels": 500}
+    results = {"prior": {"name": "a"}, "names": {"": ["1.jpg", "2.jpg"]}, "rows": [row, *others]}
+    record = {"experiment": "table1", "settings": {"langevin": steps}, "results": results}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
-    assert calls.stored_langevin(file, {"name": "a"}) == [
-        {**row, "covered_images": 0, "inside": {}, "stored_by": "table1"}
-    ]
-    assert calls.stored_langevin(file, {"name": "b"}) == []
-    assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}) == []
+    same, names = {**steps, "samples": 19}, ("1.jpg", "2.jpg", "3.jpg")
+    found = [{**row, "covered_images": 0, "inside": {}, "stored_by": "table1"}]
+    assert calls.stored_langevin(file, {"name": "a"}, same, names) == found
+    assert calls.stored_langevin(file, {"name": "b"}, same, names) == []
+    assert calls.stored_langevin(file, {"name": "a"}, {**same, "seed": 1}, names) == []
+    assert calls.stored_langevin(file, {"name": "a"}, same, ("2.jpg", "1.jpg")) == []
+    assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}, same, names) == []
 
 
 def test_rows_with_fewer_images_are_compared_on_these():
@@ -177,7 +181,7 @@ def test_results_that_were_changed_are_named(content, tmp_path):
     with pytest.raises(ValueError, match="result.json is not what `snips experiment red_sweep` writes: remove it"):
         red_sweep.stored_best(file, 0.1, {"name": "a"})
     with pytest.raises(ValueError, match="result.json is not what `snips experiment table1` writes: remove it"):
-        calls.stored_langevin(file, {"name": "a"})
+        calls.stored_langevin(file, {"name": "a"}, {"samples": 19}, ["1.jpg"])
 
 
 def test_columns_of_pictures_share_the_largest_size():

@@ -8,7 +8,7 @@ fewer images here; where the results of `table1` lie in the same folder, its row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,14 +67,14 @@ def prepare(request: Request) -> Study:
     prior = experiment_prior(request, "faces", test.images)
     problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in TABLE_1}
     identity = prior_identity(prior)
+    settings = {"prior": identity, **replace(Sampling.of(request, "langevin"), samples=SAMPLES).settings()}
 
     def conclude(measured: list[Measured]) -> Outcome:
         found = [m.facts for m in measured]
         rows = [{**row, **_intervals(row, found)} for row in grouped_rows(found)]
-        rows += stored_langevin(request.out / "table1" / "result.json", identity)
+        rows += stored_langevin(request.out / "table1" / "result.json", identity, settings["langevin"], test.names)
         return Outcome({"prior": identity, **test.facts(), "rows": _beside_longest(rows)})
 
-    settings = {"prior": identity, **replace(Sampling.of(request, "langevin"), samples=SAMPLES).settings()}
     return Study(settings, list(_parts(chosen, problems, prior)), conclude)
 
 
@@ -130,14 +130,20 @@ def _beside_longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def stored_langevin(result: Path, prior: dict[str, str]) -> list[dict[str, Any]]:
-    """Algorithm 1 on the images of Table 1, with the same prior; without intervals, as it has fewer samples."""
+def stored_langevin(
+    result: Path, prior: dict[str, str], langevin: dict[str, Any], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Algorithm 1 in Table 1 with the same prior, steps, seed and images; it has too few samples for intervals."""
     if not result.is_file():
         return []
     bare = {"covered_images": 0, "inside": {}, "stored_by": "table1"}
     with stored_record(result, "table1") as record:
-        mine = record["results"]["rows"] if record["results"]["prior"] == prior else []
-        return [{**row, **bare} for row in mine if row["sampler"] != "fast" and row["problem"] in TABLE_1]
+        results, chosen = record["results"], {**record["settings"]["langevin"], "samples": langevin["samples"]}
+        if (results["prior"], chosen) != (prior, langevin):
+            return []
+        slow = [row for row in results["rows"] if row["sampler"] != "fast" and row["problem"] in TABLE_1]
+        theirs = results["names"][""]
+        return [{**row, **bare} for row in slow if list(names[: row["images"]]) == theirs[: row["images"]]]
 
 
 def describe(results: dict[str, Any]) -> str:

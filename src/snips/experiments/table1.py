@@ -150,9 +150,9 @@ def _on_langevin(rows: list[dict[str, Any]]) -> str:
     told = any(row["sampler"] == ACTUAL for row in rows)
     actual = f"; `{ACTUAL}` tells it the noise that is really there" if told else ""
     return (
-        "\nAlgorithm 1 was made for a network that judges the noise by itself. Ours is told σ, while the states of "
-        "Algorithm 1 hold more noise than that, and takes the rest for texture"
-        f"{actual}.\n"
+        "\nWhy Algorithm 1 is so far from the paper's figures is not proved. It was made for a network that judges the "
+        "noise by itself; ours is told σ, while the states of Algorithm 1 hold more noise than that, and may take the "
+        f"rest for texture{actual}. As with `fast`, every other call sees the mirror image.\n"
     )
 
 
