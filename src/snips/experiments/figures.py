@@ -29,6 +29,7 @@ from snips.priors import Prior
 from snips.report import comparison_columns, comparison_grid, picture_grid
 
 LSUN_PROBLEMS = ("sr2", "sr4", "cs4")
+CLEARLY = 0.05  # less coverage than exact samples have
 ROWS = 16  # of a block of uncurated images
 STRIP_PROBLEMS = {"cs4": "25 %", "cs8": "12.5 %", "cs16": "6.25 %"}
 LSUN_SETS = {"scenes ": datasets.scenes, "bedrooms ": datasets.bedrooms}
@@ -145,7 +146,17 @@ def describe(results: dict[str, Any]) -> str:
         columns += ["gap dB", coverage_column(first["coverage_level"])]
         note = f"{on_gap_and_coverage(first['samples'])}\n\n"
     rows = [_cells(row) for row in results["rows"]]
-    return setting(results) + note + table([*columns, *FAITHFULNESS_COLUMNS], rows)
+    return setting(results) + note + table([*columns, *FAITHFULNESS_COLUMNS], rows) + _too_sure(results["rows"])
+
+
+def _too_sure(rows: list[dict[str, Any]]) -> str:
+    """Names the problems whose intervals hold clearly too few pixels."""
+    named = [
+        row["group"] + row["problem"]
+        for row in rows
+        if row["images"] > 1 and row["coverage"] and row["coverage"]["mean"] < row["coverage_level"] - CLEARLY
+    ]
+    return f"\nIntervals hold clearly too few pixels: {', '.join(named)}.\n" if named else ""
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

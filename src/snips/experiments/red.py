@@ -125,6 +125,8 @@ def describe(results: dict[str, Any]) -> str:
         for metric in METRICS:
             values = {name: scores[metric] for name, scores in row["methods"].items()}
             digits = 2 if metric.startswith("psnr") else 3
+            if "luminance" in METRICS[metric]:
+                values[TRUE] = None  # nothing but rounding is left
             cells = ["-" if value is None else with_error(value, digits) for value in values.values()]
             beside = " / ".join(f"{value:g}" for value in paper[metric]) if metric in paper else "-"
             rows.append([f"{row['sigma_0']:g}", METRICS[metric], *cells, beside])
