@@ -172,7 +172,7 @@ def _on_newton(results: dict[str, Any]) -> str:
         said += f", and one of `fast` with {fast['calls']} calls {with_error(fast['psnr'])} dB on the same images"
     return (
         f"{said}. Algorithm 1's states hold more noise than the level that it tells the network, at the end by "
-        f"{100 * results['more_noise_than_told']:.0f} %; a network that is told σ takes the excess for texture."
+        f"{100 * results['more_noise_than_told']:.0f} %; a network that is told σ may take the excess for texture."
     )
 
 
