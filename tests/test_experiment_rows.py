@@ -85,6 +85,16 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}, same, names) == []
 
 
+def test_quality_of_more_images_and_intervals_of_fewer_are_one_row():
+    own = {"problem": "sr4", "sampler": "langevin 2500", "images": 4, "psnr_mean": 1, "covered_images": 4, "inside": 2}
+    fast = {**own, "sampler": "fast 100", "images": 64}
+    stored = {**own, "sampler": "langevin", "images": 8, "psnr_mean": 3, "covered_images": 0, "stored_by": "table1"}
+    other = {**stored, "problem": "cs4"}
+    together = {**own, "images": 8, "psnr_mean": 3, "stored_by": "table1"}
+    assert calls.one_for_algorithm_1([fast, own, stored, other]) == [fast, together, other]
+    assert calls.one_for_algorithm_1([own, {**stored, "images": 2}]) == [own]
+
+
 def test_rows_with_fewer_images_are_compared_on_these():
     """The other images of the longer row are harder by 10 dB, which must not count."""
     few = {"sampler": "langevin", "psnr_of_each_image": [[20.0, 22.0], [21.0, 24.0]]}

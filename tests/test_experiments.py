@@ -12,7 +12,8 @@ from PIL import Image
 from command_line import refused
 from command_line import run as commanded
 from scripts import load_script
-from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled, table1
+from snips.experiments import EXPERIMENTS, Request, ablation, calls, published, run, sampled
+from snips.experiments.stored import with_former
 from snips.images import example_image
 from snips.priors import Prior
 
@@ -45,6 +46,27 @@ def test_intervals_are_of_the_first_images(tmp_path, monkeypatch):
         assert (row["images"], row["covered_images"]) == (2, 1)
         assert row["faithfulness"]["samples"] == 16
         assert row["inside"]["pixels"]["standard_error"] is None  # of one image
+
+
+def test_samplers_of_calls_share_a_folder(tmp_path):
+    """One after the other, on fewer images: both are in the table, and each run is in the command."""
+
+    def ran(sampler, images):
+        request = Request(tmp_path, quick=True, prior="gaussian", samplers=(sampler,), images=images)
+        return run("calls", EXPERIMENTS["calls"], request, silent)
+
+    fast, both = ran("fast", 2), ran("langevin", 1)
+    rows = both["results"]["rows"]
+    assert [row for row in rows if row["sampler"] == "fast 8"] == fast["results"]["rows"]
+    slow = [row for row in rows if row["sampler"] == "langevin 12"]
+    assert [(row["problem"], row["images"], row["less"]["images"]) for row in slow] == [
+        (name, 1, 1) for name in published.TABLE_1
+    ]
+    assert both["results"]["names"] == fast["results"]["names"]
+    assert both["command"] == f"{fast['command']} && snips experiment calls --quick --images 1 --prior gaussian " + (
+        "--sampler langevin"
+    )
+    assert ran("fast", 2)["results"]["rows"] == rows
 
 
 def test_table1_from_the_command_line(tmp_path):
@@ -100,7 +122,8 @@ def test_other_images_or_settings_share_no_table(names, settings, tmp_path):
     stored = {"names": {"": names}, "rows": [{"sampler": "langevin", "images": 1}]}
     record = {"experiment": "table1", "command": "l", "settings": settings, "results": stored}
     (tmp_path / "result.json").write_text(json.dumps(record))
-    assert table1.with_former(mine, tmp_path / "result.json", {"seed": 0}) == mine
+    samplers = ("fast", "langevin")
+    assert with_former("table1", mine, tmp_path / "result.json", {"seed": 0}, samplers) == mine
 
 
 def test_figures_of_bundled_pictures_may_be_shown(tmp_path):

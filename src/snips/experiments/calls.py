@@ -3,7 +3,7 @@
 PSNR and faithfulness are those of 8 samples, as in Table 1. The first images have 19 samples, for coverage: the
 interval between the smallest and the largest holds the truth with probability 0.90 if samples and truth have the same
 law. It is taken for pixels, and for three numbers that summarise an image. Algorithm 1 takes so long that it is run on
-fewer images here; where the results of `table1` lie in the same folder, its rows there are shown as well.
+fewer images here; where the results of `table1` lie in the same folder, its quality is that of the more images there.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from snips.experiments.sampled import (
     sample_facts,
     simulated,
 )
-from snips.experiments.stored import stored_record
+from snips.experiments.stored import commands_of, stored_record, with_former
 from snips.inverse_problem import InverseProblem
 from snips.metrics.calibration import SUMMARIES, coverage, widest_level
 from snips.priors import Prior
 from snips.restoration import Restoration
+from snips.results.storage import plain
 from snips.samplers.base import OnStep
 
 SAMPLES, COVERED_IMAGES = 19, 24
@@ -62,7 +63,8 @@ def samplings(request: Request) -> dict[str, tuple[Sampling, int]]:
 
 
 def prepare(request: Request) -> Study:
-    chosen = samplings(request)
+    chosen, every = samplings(request), samplings(replace(request, samplers=ALL_SAMPLERS))
+    command = request.command("calls")
     test = datasets.faces(request, max(count for _, count in chosen.values()))
     prior = experiment_prior(request, "faces", test.images)
     problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in TABLE_1}
@@ -72,8 +74,11 @@ def prepare(request: Request) -> Study:
     def conclude(measured: list[Measured]) -> Outcome:
         found = [m.facts for m in measured]
         rows = [{**row, **_intervals(row, found)} for row in grouped_rows(found)]
-        rows += stored_langevin(request.out / "table1" / "result.json", identity, settings["langevin"], test.names)
-        return Outcome({"prior": identity, **test.facts(), "rows": _beside_longest(rows)})
+        results = {"prior": identity, **test.facts(), "rows": rows, "made_by": dict.fromkeys(chosen, command)}
+        results = with_former("calls", results, request.out / "calls" / "result.json", plain(settings), list(every))
+        names, quality = results["names"][""], request.out / "table1" / "result.json"
+        rows = results["rows"] + stored_langevin(quality, identity, settings["langevin"], names)
+        return Outcome({**results, "rows": _beside_longest(rows)}, command=commands_of(results))
 
     return Study(settings, list(_parts(chosen, problems, prior)), conclude)
 
@@ -147,13 +152,26 @@ def stored_langevin(
 
 
 def describe(results: dict[str, Any]) -> str:
-    rows = sorted(results["rows"], key=lambda row: list(TABLE_1).index(row["problem"]))
+    rows = sorted(one_for_algorithm_1(results["rows"]), key=lambda row: list(TABLE_1).index(row["problem"]))
     columns = ["problem", "sampler", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
     columns += ["of these with intervals", f"{PIXELS} inside (exact: {100 * widest_level(SAMPLES):.0f} %)"]
     columns += [f"{name} inside" for name in SUMMARIES]
     borrowed = any(row.get("stored_by") for row in rows)
-    note = "\nRows of Algorithm 1 without intervals are those of `table1`.\n" if borrowed else ""
+    note = "\nPSNR and residuals of Algorithm 1 are those of `table1`.\n" if borrowed else ""
     return setting(results) + table(columns, [_cells(row) for row in rows]) + note + compared(rows)
+
+
+def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Its quality on the images of `table1` and its intervals on the first of these, in one row instead of two."""
+    stored = {(row["sampler"], row["problem"]): row for row in rows if row.get("stored_by")}
+    joined = []
+    for row in rows:
+        if row.get("stored_by"):
+            continue
+        more = stored.pop((row["sampler"].split()[0], row["problem"]), None)
+        mine = {name: row[name] for name in ("sampler", "covered_images", "inside")}
+        joined.append(row if more is None or more["images"] < row["images"] else {**more, **mine})
+    return joined + list(stored.values())
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ standard error, which it does not give, is taken to be that of 8 of our images.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from snips.experiments import datasets
@@ -36,7 +35,7 @@ from snips.experiments.sampled import (
     sampled_part,
     simulated,
 )
-from snips.experiments.stored import stored_record
+from snips.experiments.stored import commands_of, with_former
 from snips.results.storage import plain
 
 PROBLEMS = (*TABLE_1, "cs16")  # the paper shows compressive sensing by 6.25 %, without figures
@@ -70,33 +69,13 @@ def prepare(request: Request) -> Study:
         truth = [{"problem": name, **(of_the_truth(problem) or {})} for name, problem in problems.items()]
         made_by = dict.fromkeys(request.samplers, request.command("table1"))
         results = {**facts, "rows": rows, "truth": truth, "made_by": made_by}
-        results = with_former(results, request.out / "table1" / "result.json", plain(settings))
+        former = request.out / "table1" / "result.json"
+        results = with_former("table1", results, former, plain(settings), ALL_SAMPLERS)
         sampling = {name: Sampling.of(request, name).facts()[name] for name in results["made_by"]}
-        command = " && ".join(dict.fromkeys(results["made_by"].values()))
-        return Outcome({**results, "sampling": sampling, "rows": beside_fast(results["rows"])}, command=command)
+        results = {**results, "sampling": sampling, "rows": beside_fast(results["rows"])}
+        return Outcome(results, command=commands_of(results))
 
     return Study(settings, parts, conclude)
-
-
-def with_former(results: dict[str, Any], file: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """With the rows of samplers that only an earlier run had, if it had the same settings and the same first images.
-
-    A sampler may be run on fewer images than another: what is said of images is then said of the longer list.
-    """
-    if not file.is_file():
-        return results
-    with stored_record(file, "table1") as former:
-        found, names = former["results"], results["names"][""]
-        others = any(mine != theirs for mine, theirs in zip(names, found["names"][""], strict=False))
-        kept = [row for row in found["rows"] if row["sampler"] not in results["made_by"]]
-        if others or not kept or former["settings"] != settings:
-            return results
-        longer = found if max(row["images"] for row in kept) > len(names) else results
-        images = {name: longer[name] for name in ("source", "publishable", "names", "truth")}
-        commands = {row["sampler"]: former["command"] for row in kept} | found.get("made_by", {}) | results["made_by"]
-    rows = sorted(kept + results["rows"], key=lambda row: ALL_SAMPLERS.index(row["sampler"]))
-    made_by = {row["sampler"]: commands[row["sampler"]] for row in rows}
-    return {**results, **images, "made_by": made_by, "rows": rows}
 
 
 def _images(sampling: Sampling, count: int, request: Request) -> int:
