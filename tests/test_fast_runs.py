@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -144,12 +145,27 @@ def test_a_state_of_another_run_is_refused(three_images, prior):
         fast(three_images, prior, samples=2, resume=stored[-1], **QUICK)
 
 
+def one_number_changed(y: torch.Tensor) -> torch.Tensor:
+    changed = y.clone()
+    changed.view(-1)[0] += 0.1
+    return changed
+
+
 SIGMAS = torch.tensor([2.0, 1.0, 1.0, 0.5, 0.5, 0.25])
 OTHER = {
     "more calls": lambda problem, prior, state: fast(problem, prior, nfe=25, samples=2, resume=state),
     "fewer calls": lambda problem, prior, state: fast(problem, prior, nfe=8, samples=2, resume=state),
     "other levels": lambda problem, prior, state: fast(problem, prior, sigmas=SIGMAS, samples=2, resume=state),
     "another seed": lambda problem, prior, state: fast(problem, prior, samples=2, seed=1, resume=state, **QUICK),
+    "other measurements": lambda problem, prior, state: fast(
+        replace(problem, y=problem.y.flip(0)), prior, samples=2, resume=state, **QUICK
+    ),
+    "more noise in one number": lambda problem, prior, state: fast(
+        replace(problem, y=one_number_changed(problem.y)), prior, samples=2, resume=state, **QUICK
+    ),
+    "other images": lambda problem, prior, state: fast(
+        replace(problem, first_image=3), prior, samples=2, resume=state, **QUICK
+    ),
     "no guide": lambda problem, prior, state: fast(problem, prior, samples=2, guided=False, resume=state, **QUICK),
     "matrix_free": lambda problem, prior, state: matrix_free(problem, prior, samples=2, resume=state, **QUICK),
     "langevin": lambda problem, prior, state: langevin(problem, prior, samples=2, resume=state, sigmas=SIGMAS),
@@ -165,7 +181,7 @@ def test_a_state_of_another_plan_or_sampler_is_refused(other, three_images, prio
     fast(three_images, prior, samples=2, chunk=3, on_step=keep, **QUICK)
     counted = Counted(prior)
     for state in (*within[:8], between[11] | {"finished": between[11]["finished"][:0]}):
-        with pytest.raises(ValueError, match="of another run: go on with the sampler"):
+        with pytest.raises(ValueError, match="of another run: go on with the measurement"):
             OTHER[other](three_images, counted, state)
     assert counted.calls == 0
     again = fast(three_images, prior, samples=2, chunk=3, resume=between[11], **QUICK)

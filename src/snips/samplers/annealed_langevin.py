@@ -116,7 +116,7 @@ def langevin_steps(
     plan = [sigma for sigma in levels for _ in range(tau)]
     told = noise_of_states(levels, c, tau) if actual_noise else plan
     coordinates = Coordinates(problem, chains)
-    mark = run_mark("langevin", plan, seed=seed, c=c, tau=tau, step=step, actual_noise=bool(actual_noise))
+    mark = run_mark("langevin", plan, problem, seed=seed, c=c, tau=tau, step=step, actual_noise=bool(actual_noise))
     state = _start(problem, chains, seed, own_state(resume, mark))
     state.mark = mark
     for i in range(state.step // tau, len(levels)):

@@ -83,7 +83,7 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    mark = run_mark("matrix_free", plan, seed=seed, guided=bool(guided))
+    mark = run_mark("matrix_free", plan, problem, seed=seed, guided=bool(guided))
     state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
     state.mark = mark
     for i in range(state.step, len(plan)):

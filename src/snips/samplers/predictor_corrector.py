@@ -90,7 +90,7 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    mark = run_mark("fast", plan, seed=seed, guided=bool(guided))
+    mark = run_mark("fast", plan, problem, seed=seed, guided=bool(guided))
     state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
     state.mark = mark
     guide = at(plan[min(state.step, len(plan) - 1)])

@@ -11,6 +11,7 @@ from operator import methodcaller
 import torch
 from torch import Tensor
 
+from snips.inverse_problem import InverseProblem
 from snips.streams import Streams
 
 Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
@@ -43,21 +44,32 @@ OTHER_RUN = "the stored state is of another run: go on with"
 SAME_LEVEL = 1e-5  # relative: another rounding, on another device, is no other plan
 
 
-def run_mark(sampler: str, plan: Sequence[float], **options: float | str) -> Tensor:
-    """What tells a run from others, to be stored with its states: a number for all that has names, then the plan."""
-    named = json.dumps([sampler, options], sort_keys=True, default=methodcaller("item"))  # of NumPy's numbers
-    return torch.tensor([zlib.crc32(named.encode()), *plan], dtype=torch.float64)
+def run_mark(sampler: str, plan: Sequence[float], problem: InverseProblem, **options: float | str) -> Tensor:
+    """What tells a run from others, stored with its states: a number for all that has names, two for y, the plan."""
+    chosen = {"first image": problem.first_image, **options}
+    named = json.dumps([sampler, chosen], sort_keys=True, default=methodcaller("item"))  # of NumPy's numbers
+    return torch.tensor([zlib.crc32(named.encode()), *_print_of(problem.y), *plan], dtype=torch.float64)
+
+
+def _print_of(y: Tensor) -> tuple[float, float]:
+    """The length of y and 2 plus its cosine with a ramp: another rounding hardly changes them, another y does."""
+    flat = torch.view_as_real(y) if y.is_complex() else y
+    flat = flat.detach().cpu().double().flatten()
+    ramp, length = torch.linspace(1, 2, len(flat), dtype=torch.float64), float(flat.norm())
+    return length, 2 + (float(ramp @ flat / ramp.norm()) / length if length > 0 else 0.0)
 
 
 def own_state(stored: Stored | None, mark: Tensor) -> Stored | None:
     """The state where a run with this mark stopped, None where that was between two chunks; another run's is refused.
 
     A state without a mark is of a version that set none. Such states come from files alone, and `Checkpoint` has told
-    those of different samplers, plans and seeds apart ever since: they are taken.
+    those of different measurements, samplers, plans and seeds apart ever since: they are taken.
     """
     other = None if stored is None else stored.get("mark")
     if other is not None and not _same_run(other.to(mark), mark):
-        raise ValueError(f"{OTHER_RUN} the sampler, the number of calls, the seed and the options that it had")
+        raise ValueError(
+            f"{OTHER_RUN} the measurement, the sampler, the number of calls, the seed and the options that it had"
+        )
     return stored if stored is not None and "x" in stored else None
 
 
