@@ -53,13 +53,20 @@ class Coordinates:
         spread = torch.where(self.s > 0, problem.sigma_0 / torch.where(self.s > 0, self.s, 1), 0)
         self.spread = spread.to(self.operator.singular_values)  # sigma_0 / s: the noise of y_bar / s
 
+    def shown(self, sigma: float) -> bool:
+        """Whether the noise is so small that it hides no coordinate."""
+        return bool((self._r(sigma) < 1).all())
+
+    def _ratio(self, sigma: float) -> float:
+        return sigma / self.sigma_0 if self.sigma_0 > 0 else float("inf")
+
+    def _r(self, sigma: float) -> Tensor:
+        return torch.where(self.s > 0, self.s * self._ratio(sigma), 0)  # 0 times infinity only where H is 0
+
     def at(self, sigma: float) -> Level:
         """The conditional law at noise level sigma."""
-        s = self.s
-        measured = s > 0
-        ratio = sigma / self.sigma_0 if self.sigma_0 > 0 else float("inf")
-        r = torch.where(measured, s * ratio, 0)  # never 0 times infinity: sigma_0 is 0 only where H is
-        hidden = r >= 1
+        s, ratio, r = self.s, self._ratio(sigma), self._r(sigma)
+        measured, hidden = s > 0, r >= 1
         q = torch.where(hidden, 1, r**2)
         gain = torch.where(hidden, 1 / torch.where(measured, s, 1), r * ratio)  # q / s
         gain = torch.where(measured, gain, 0)

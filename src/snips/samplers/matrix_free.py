@@ -12,7 +12,8 @@ and variance need no coordinates any more: with t = (sigma / sigma_0)^2 and G = 
 
     m = D + t H^T (y - H D),      A = sigma^2 (I - t G),
 
-and a root of I - t G is a short Chebyshev series in G. These levels target the exact posterior.
+and a root of I - t G is a short Chebyshev series in G. These levels target the exact posterior. Where none of them is
+corrected any more, the flow needs no root: A' - k^2 A = sigma'^2 (t - t') G for k = sigma' / sigma.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from torch import Tensor
 from snips.inverse_problem import InverseProblem
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
-from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, flows, in_the_middle, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
-from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
+from snips.samplers.states import State, Stored, own_state, remembered, run_mark
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
@@ -93,6 +94,9 @@ def matrix_free_steps(
             state.x = law.draw(state.x, denoised, sigma, state.streams)
         elif repeats(plan, i):
             state.x = correct(law, sigma, denoised, state)
+        elif flows(plan, i, law.shown):
+            middle = in_the_middle(denoised, state, plan, i, law.shown)
+            state.x, state.memory = flow(law, sigma, plan[i + 1], middle, state), denoised
         else:
             state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=repeats(plan, i + 1))
         state.x = state.x.contiguous()
@@ -194,7 +198,7 @@ def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
     """Another noisy image of the same level."""
     if not law.shown(sigma):
         return law.draw(state.x, denoised, sigma, state.streams) + sigma * state.streams.normal(denoised)
-    shared, state.memory = shared_noise(state), state.streams.normal(denoised)
+    shared, state.memory = remembered(state), state.streams.normal(denoised)
     t = (sigma / law.sigma_0) ** 2
     return law.mean(denoised, sigma) + law.root(sigma**2 / 2, t * sigma**2 / 2, shared + state.memory)
 
@@ -220,6 +224,14 @@ def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: S
         return moved
     state.memory = state.streams.normal(drawn)
     return moved + law.root(kept * following**2, kept * following**2 * t_next, state.memory)
+
+
+def flow(law: Law, sigma: float, following: float, denoised: Tensor, state: State) -> Tensor:
+    """m' + k (x - m) + sigma' sqrt(t - t') H^T z with k = sigma' / sigma, where nothing is hidden."""
+    k, t, t_next = following / sigma, (sigma / law.sigma_0) ** 2, (following / law.sigma_0) ** 2
+    residual, noise = law.y - law.operator(denoised), state.streams.normal(law.y)
+    told = (t_next - k * t) * residual + following * math.sqrt(t - t_next) * noise
+    return denoised + k * (state.x - denoised) + law.operator.adjoint(told)
 
 
 def _start(law: Law, sigma: float, streams: Streams, corrected: bool, resume: Stored | None) -> State:

@@ -11,15 +11,21 @@ Correction at one level: the paper's Newton step with c = 1 and two half noises,
 
 Prediction of the next level, marked ', with some x^ in place of D in m and m':
 
-    x_bar' = m' + k (x_bar - m) + sqrt(A' - k^2 A) z,      k = min(sigma'^2 / sigma^2, A' / A),
+    x_bar' = m' + k (x_bar - m) + sqrt(A' - k^2 A) z.
 
-and k = 0 where s sigma crosses sigma_0. Given x^ = x and y this is exact for any k; for s = 0 it is ancestral sampling,
-for r >= 1 a Brownian bridge to y_bar / s. x^ is drawn around D by `guidance.Guide`, as its mean alone would lose
-variance in large steps. Where corrections follow, k is so small that a z_0 fits into the prediction's noise: z_0 is
-the half noise that the first correction shares. A fresh one would shrink the variance.
+Given x^ = x and y this is exact for any k; for s = 0 and k = sigma'^2 / sigma^2 it is ancestral sampling, for r >= 1 a
+Brownian bridge to y_bar / s. There are two such steps:
 
-While coordinates are hidden (r > 1) the guide also moves D towards y. Once none is, x is independent of y given the
-noisy image: corrections converge to its exact posterior, and the sample is an x^ of the last, smallest level.
+- While coordinates are hidden (r > 1) and where corrections follow, k = min(sigma'^2 / sigma^2, A' / A), and k = 0
+  where s sigma crosses sigma_0. x^ is drawn around D by `guidance.Guide`, as its mean alone would lose variance in
+  large steps; the guide also moves it towards y. Where corrections follow, k is so small that a z_0 fits into the
+  prediction's noise: z_0 is the half noise that the first correction shares. A fresh one would shrink the variance.
+- Below, the flow: k = sigma' / sigma, for s = 0 the largest, which leaves no noise at all (DDIM). Then small steps are
+  exact with D itself, and x^ = `in_the_middle`, which the call before tells, makes large ones more exact by an order.
+  The noise that is left is that of what y tells: A' - k^2 A = sigma'^2 (q - q').
+
+Once nothing is hidden, x is independent of y given the noisy image: corrections converge to its exact posterior, the
+flow keeps it, and the sample is an x^ of the guide at the last, smallest level.
 """
 
 from __future__ import annotations
@@ -33,10 +39,10 @@ from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, flows, in_the_middle, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SHARPEST, SUREST, Guide, Photographs
-from snips.samplers.states import State, Stored, own_state, run_mark, shared_noise
+from snips.samplers.states import State, Stored, own_state, remembered, run_mark
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
 
@@ -101,6 +107,10 @@ def fast_steps(
             x_bar = finish(coordinates, guide, denoised, state)
         elif repeats(plan, i):
             x_bar = correct(coordinates, level, guide.mean(state.x, denoised), state)
+        elif flows(plan, i, coordinates.shown):
+            guide = at(plan[i + 1])
+            middle = in_the_middle(denoised, state, plan, i, coordinates.shown)
+            x_bar, state.memory = flow(coordinates, level, guide.level, middle, state), denoised
         else:
             drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(plan[i + 1])
             x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected=repeats(plan, i + 1))
@@ -128,7 +138,7 @@ def chosen_sigmas(coordinates: Coordinates, model: Photographs, nfe: int) -> lis
 
 def correct(coordinates: Coordinates, level: Level, denoised_bar: Tensor, state: State) -> Tensor:
     """m + a (z_k + z_k+1), where z_k is remembered."""
-    shared, state.memory = shared_noise(state), state.streams.normal(state.x)
+    shared, state.memory = remembered(state), state.streams.normal(state.x)
     return level.mean(denoised_bar).addcmul((level.variance / 2).sqrt(), coordinates.white(shared + state.memory))
 
 
@@ -151,6 +161,14 @@ def predict(
     move = move.addcmul(spread, coordinates.white(state.streams.normal(state.x)))
     state.memory = state.streams.normal(state.x) if corrected else None
     return move if state.memory is None else move.addcmul(a2.sqrt(), coordinates.white(state.memory))
+
+
+def flow(coordinates: Coordinates, level: Level, following: Level, denoised: Tensor, state: State) -> Tensor:
+    """m' + k (x_bar - m) + sigma' sqrt(q - q') z with k = sigma' / sigma: what is not measured moves without noise."""
+    H, k = coordinates.operator, following.sigma / level.sigma
+    denoised_bar, noise = H.Vt(denoised), coordinates.white(state.streams.normal(state.x))
+    move = following.mean(denoised_bar) + k * (H.Vt(state.x) - level.mean(denoised_bar))
+    return move.addcmul(following.sigma * (level.q - following.q).sqrt(), noise)
 
 
 def finish(coordinates: Coordinates, guide: Guide, denoised: Tensor, state: State) -> Tensor:

@@ -77,8 +77,8 @@ def _same_run(mark: Tensor, other: Tensor) -> bool:
     return len(mark) == len(other) and bool(mark[0] == other[0]) and torch.allclose(mark, other, SAME_LEVEL, 0)
 
 
-def shared_noise(state: State) -> Tensor:
-    """What the step before a correction drew for both. A state of this plan has it."""
+def remembered(state: State) -> Tensor:
+    """What the step before left for this one. A state of this plan has it."""
     if state.memory is None:
         raise ValueError(f"{OTHER_RUN} the noise levels that it had")
     return state.memory
