@@ -17,9 +17,11 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import matplotlib
 import numpy as np
+import torch
 from scipy import stats
 from torch import Tensor
 
@@ -27,6 +29,7 @@ from exact_priors import FIVE, SAMPLES, SIZE, Case, compare, directions, exact_a
 from measure import RESULTS, print_table, store
 from snips import InverseProblem, make_operator
 from snips.metrics import calibration
+from snips.priors import GaussianMixture
 from snips.samplers import fast, langevin
 from stationary import stationary
 
@@ -38,6 +41,7 @@ OTHERS = ("denoise", "inpaint")
 SIGMAS_0 = (0.1, 0.04, 0.01, 0.001)
 CALLS = (25, 50, 100, 200)
 SEEDS = (1, 2, 3)
+TRUTHS, RANKED = 2000, 19  # for --calibration: how many truths, and samples of each
 TARGETS = {25: 2.0, 50: 1.3, 100: 1.1}
 DETAILS = ("std_ratio", "mean_error", "mode_error")
 DISTANCES, OF_LANGEVIN, RANKS = "exactness", "exactness_langevin", "exactness_calibration"
@@ -71,7 +75,7 @@ def fast_distances(resume: bool) -> None:
         for sigma_0 in SIGMAS_0:
             for name in (*FIVE, *OTHERS):
                 case = make_case(prior, name, sigma_0, seed, directions(SIZE**2, seed))
-                measured.add(case, seed, "exact", 0, partial(exact_again, case))
+                measured.add(case, seed, "exact", 0, partial(exact_again, case, seed))
                 for nfe in CALLS:
                     drawn = partial(fast, case.problem, prior, nfe=nfe, samples=SAMPLES, seed=seed)
                     measured.add(case, seed, "fast", nfe, drawn)
@@ -135,39 +139,53 @@ def plot(rows: list[dict]) -> None:
     pyplot.close(figure)
 
 
-def calibrate(nfe: int, truths: int = 400, samples: int = 19) -> None:
-    """Truths from the prior, their measurements; ranks, and how often 90 % intervals of 19 samples hold them."""
+def calibrate(nfe: int) -> None:
+    """Truths from the prior, others for each problem; ranks, and how often 90 % intervals of 19 samples hold them."""
     prior, rows = patch_mixture(SEEDS[0]), []
-    for name in (*FIVE, *OTHERS):
-        truth = prior.sample(truths, seed=2000 + SEEDS[0])
-        problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, SEEDS[0])
-        drawn = fast(problem, prior, nfe=nfe, samples=samples, seed=SEEDS[0])
-        pixels = calibration.coverage(drawn, truth)
-        per_image = pixels.inside.flatten(1).double().mean(1)
-        row = {"problem": name, "calls": nfe, "truths": truths, "samples": samples, "level": pixels.level}
-        row |= {"pixels": pixels.share, "pixels_error": float(per_image.std() / math.sqrt(truths)), "summaries": {}}
-        for key, summary in calibration.SUMMARIES.items():
-            rank = calibration.ranks(summary(drawn), summary(truth))
-            row["summaries"][key] = {
-                "inside": calibration.coverage(summary(drawn), summary(truth)).share,
-                "uniform_p": calibration.uniformity(rank, samples),
-                "ranks": calibration.rank_histogram(rank, samples).tolist(),
-            }
-        rows.append(row)
-        store(RANKS, rows)
+    for index, name in enumerate((*FIVE, *OTHERS)):
+        seed = 2000 + index
+        truth = prior.sample(TRUTHS, seed=seed)
+        problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, seed)
+        samplers = {"exact": partial(exact_samples, prior, problem, seed)}
+        samplers["fast"] = partial(fast, problem, prior, nfe=nfe, samples=RANKED, seed=seed, chunk=TRUTHS)
+        for sampler, drawn in samplers.items():
+            rows.append({"problem": name, "sampler": sampler, "calls": nfe, **ranked(drawn(), truth)})
+            store(RANKS, rows)
     show_calibration(rows)
-    plot_ranks(rows)
+    plot_ranks([row for row in rows if row["sampler"] == "fast"])
+
+
+def exact_samples(prior: GaussianMixture, problem: InverseProblem, seed: int) -> Tensor:
+    """What a perfect sampler would give, (K, B, C, H, W)."""
+    each = range(len(problem.y))
+    return torch.stack([prior.posterior(problem[i]).sample(RANKED, seed=seed * TRUTHS + i) for i in each], 1)
+
+
+def ranked(drawn: Tensor, truth: Tensor) -> dict[str, Any]:
+    """Where truths lie among their samples, pixel by pixel and for the summaries."""
+    pixels, summaries = calibration.coverage(drawn, truth), {}
+    per_image = pixels.inside.flatten(1).double().mean(1)
+    for key, summary in calibration.SUMMARIES.items():
+        rank = calibration.ranks(summary(drawn), summary(truth))
+        summaries[key] = {
+            "inside": calibration.coverage(summary(drawn), summary(truth)).share,
+            "uniform_p": calibration.uniformity(rank, len(drawn)),
+            "ranks": calibration.rank_histogram(rank, len(drawn)).tolist(),
+        }
+    error = float(per_image.std() / math.sqrt(len(truth)))
+    found = {"truths": len(truth), "samples": len(drawn), "level": pixels.level}
+    return {**found, "pixels": pixels.share, "pixels_error": error, "summaries": summaries}
 
 
 def show_calibration(rows: list[dict]) -> None:
     error = math.sqrt(0.09 / rows[0]["truths"])
     title = f"coverage of 90 % intervals, {rows[0]['calls']} calls; a summary's standard error is {error:.3f}"
     table = [
-        [row["problem"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
+        [row["problem"], row["sampler"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
         + [f"{found['inside']:.3f} (p {found['uniform_p']:.3f})" for found in row["summaries"].values()]
         for row in rows
     ]
-    print_table(title, ["problem", "pixels", *calibration.SUMMARIES], table)
+    print_table(title, ["problem", "sampler", "pixels", *calibration.SUMMARIES], table)
 
 
 def plot_ranks(rows: list[dict]) -> None:

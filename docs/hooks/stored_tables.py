@@ -64,11 +64,11 @@ def stationary(record: dict[str, Any]) -> str:
 
 def calibration(record: dict[str, Any]) -> str:
     rows = [
-        [row["problem"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
+        [row["problem"], row["sampler"], f"{row['pixels']:.3f} ± {row['pixels_error']:.3f}"]
         + [f"{found['inside']:.3f} (p {found['uniform_p']:.3f})" for found in row["summaries"].values()]
         for row in record["results"]
     ]
-    return table(["problem", "pixels", *record["results"][0]["summaries"]], rows)
+    return table(["problem", "sampler", "pixels", *record["results"][0]["summaries"]], rows)
 
 
 def peers_tables(record: dict[str, Any]) -> str:

@@ -42,20 +42,27 @@ class Verification:
     std_p: float
     mean_seen: float  # the smallest shift, and the smallest ratio above 1, that would be called moved
     std_seen: float
+    off_seen: float  # `mean_seen` as the true shift, in posterior standard deviations, that has it on average
 
     @property
     def moved(self) -> bool:
         return min(self.mean_p, self.std_p) <= LEVEL
 
     def __str__(self) -> str:
+        if not self.mean_shift and not self.mean_seen:
+            return f"verify: no change: the samples have no spread, also with {self.option} = {self.value}"
         found = (
-            f"mean {self.mean_shift:.2f} x sampling noise (p = {self.mean_p:.3f}), "
-            f"std {self.std_ratio:.2f} x (p = {self.std_p:.3f}) against {self.option} = {self.value}"
+            f"mean {self.mean_shift:.2f} x sampling noise ({_told(self.mean_p)}), "
+            f"std {self.std_ratio:.2f} x ({_told(self.std_p)}) against {self.option} = {self.value}"
         )
         if self.moved:
             return f"verify: MOVED more than noise, use more calls: {found}"
-        seen = f"seen would be a mean off by {self.mean_seen:.2f} x, or a std by {self.std_seen:.2f} x"
-        return f"verify: no change beyond noise: {found}; {seen}"
+        seen = f"a mean that is off by {self.off_seen:.2f} posterior std, or a std by {self.std_seen:.2f} x"
+        return f"verify: no change beyond noise: {found}; {seen}, would mostly have been seen"
+
+
+def _told(p: float) -> str:
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def verify(result: Restoration, prior: Prior, *, on_step: OnStep | None = None) -> Restoration:
@@ -89,7 +96,9 @@ def check_samples(samples: int) -> None:
 def verified(result: Restoration, again: Restoration) -> Restoration:
     """`result` with what a second, finer run says about it."""
     option = SAMPLER_TABLE[result.settings["sampler"]].doubled.option
-    found = Verification(option, again.settings["sampler_options"][option], *compare(result.samples, again.samples))
+    compared = compare(result.samples, again.samples)
+    value, off = again.settings["sampler_options"][option], true_shift(compared[4], len(result.samples))
+    found = Verification(option, value, *compared, off)
     record = {**asdict(found), "moved": found.moved, "verdict": str(found)}
     return replace(result, settings={**result.settings, "verification": record})
 
@@ -116,6 +125,11 @@ def compare(first: Tensor, second: Tensor) -> tuple[float, float, float, float, 
         math.sqrt(float(shift[1:].quantile(1 - LEVEL)) / scale),
         math.exp(float(log_ratio[1:].abs().quantile(1 - LEVEL)) / 2),
     )
+
+
+def true_shift(shift: float, K: int) -> float:
+    """In posterior standard deviations: a true shift d makes the squared one, over noise, 1 + d^2 K / 2 on average."""
+    return math.sqrt(max(shift**2 - 1, 0) * 2 / K)
 
 
 def _random_splits(K: int) -> list[Tensor]:
