@@ -87,12 +87,25 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
 
 def test_quality_of_more_images_and_intervals_of_fewer_are_one_row():
     own = {"problem": "sr4", "sampler": "langevin 2500", "images": 4, "psnr_mean": 1, "covered_images": 4, "inside": 2}
+    own["inside_of_each_image"] = {}
     fast = {**own, "sampler": "fast 100", "images": 64}
     stored = {**own, "sampler": "langevin", "images": 8, "psnr_mean": 3, "covered_images": 0, "stored_by": "table1"}
     other = {**stored, "problem": "cs4"}
     together = {**own, "images": 8, "psnr_mean": 3, "stored_by": "table1"}
     assert calls.one_for_algorithm_1([fast, own, stored, other]) == [fast, together, other]
     assert calls.one_for_algorithm_1([own, {**stored, "images": 2}]) == [own]
+
+
+def test_coverage_over_problems_errs_by_image():
+    """Two problems of the same two images: 1 and 0.5 in one, 0.8 and 0.5 in the other, so 0.9 and 0.5 of the images."""
+    rows = [
+        {"sampler": "fast 100", "inside_of_each_image": dict.fromkeys(("pixels", *calls.SUMMARIES), shares)}
+        for shares in ([1.0, 0.5], [0.8, 0.5])
+    ]
+    stored = {"sampler": "langevin", "stored_by": "table1"}
+    line = calls._over_problems([*rows, stored]).splitlines()[-1]
+    assert line == "| fast 100 | 2 |" + " 70.0 ± 20.0 % |" * 4
+    assert calls._over_problems([stored]) == ""
 
 
 def test_rows_with_fewer_images_are_compared_on_these():

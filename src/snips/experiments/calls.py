@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from snips.experiments import datasets
@@ -120,8 +121,9 @@ def intervals(result: Restoration) -> dict[str, float]:
 def _intervals(row: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
     mine = [f["inside"] for f in found if (f["sampler"], f["problem"]) == (row["sampler"], row["problem"])]
     tested = [inside for inside in mine if inside is not None]
-    shares = {name: mean_and_error([inside[name] for inside in tested]) for name in (PIXELS, *SUMMARIES)}
-    return {"covered_images": len(tested), "inside": shares}
+    each = {name: [inside[name] for inside in tested] for name in (PIXELS, *SUMMARIES)}
+    shares = {name: mean_and_error(found) for name, found in each.items()}
+    return {"covered_images": len(tested), "inside": shares, "inside_of_each_image": each}
 
 
 def _beside_longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -158,7 +160,8 @@ def describe(results: dict[str, Any]) -> str:
     columns += [f"{name} inside" for name in SUMMARIES]
     borrowed = any(row.get("stored_by") for row in rows)
     note = "\nPSNR and residuals of Algorithm 1 are those of `table1`.\n" if borrowed else ""
-    return setting(results) + table(columns, [_cells(row) for row in rows]) + note + compared(rows)
+    quality = table(columns, [_cells(row) for row in rows]) + note + compared(rows)
+    return setting(results) + quality + _over_problems(results["rows"])
 
 
 def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -169,9 +172,23 @@ def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if row.get("stored_by"):
             continue
         more = stored.pop((row["sampler"].split()[0], row["problem"]), None)
-        mine = {name: row[name] for name in ("sampler", "covered_images", "inside")}
+        mine = {name: row[name] for name in ("sampler", "covered_images", "inside", "inside_of_each_image")}
         joined.append(row if more is None or more["images"] < row["images"] else {**more, **mine})
     return joined + list(stored.values())
+
+
+def _over_problems(rows: list[dict[str, Any]]) -> str:
+    """Coverage of each sampler over all problems. Their images are the same, so errors are those between images."""
+    cells = []
+    for sampler in dict.fromkeys(row["sampler"] for row in rows if row.get("inside_of_each_image")):
+        found = [row["inside_of_each_image"] for row in rows if row["sampler"] == sampler]
+        images = {name: zip(*(each[name] for each in found), strict=True) for name in (PIXELS, *SUMMARIES)}
+        shares = [percent(mean_and_error([fmean(image) for image in images[name]])) for name in images]
+        cells.append([sampler, str(len(found[0][PIXELS])), *shares])
+    if not cells:
+        return ""
+    head = f"\nInside intervals that should hold {100 * widest_level(SAMPLES):.0f} %, over all problems:\n\n"
+    return head + table(["sampler", "images", PIXELS, *SUMMARIES], cells)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
