@@ -87,7 +87,6 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
 
 def test_quality_of_more_images_and_intervals_of_fewer_are_one_row():
     own = {"problem": "sr4", "sampler": "langevin 2500", "images": 4, "psnr_mean": 1, "covered_images": 4, "inside": 2}
-    own["inside_of_each_image"] = {}
     fast = {**own, "sampler": "fast 100", "images": 64}
     stored = {**own, "sampler": "langevin", "images": 8, "psnr_mean": 3, "covered_images": 0, "stored_by": "table1"}
     other = {**stored, "problem": "cs4"}

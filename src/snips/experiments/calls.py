@@ -172,7 +172,7 @@ def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if row.get("stored_by"):
             continue
         more = stored.pop((row["sampler"].split()[0], row["problem"]), None)
-        mine = {name: row[name] for name in ("sampler", "covered_images", "inside", "inside_of_each_image")}
+        mine = {name: row[name] for name in ("sampler", "covered_images", "inside")}
         joined.append(row if more is None or more["images"] < row["images"] else {**more, **mine})
     return joined + list(stored.values())
 
