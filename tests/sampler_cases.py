@@ -11,6 +11,7 @@ from snips import make_operator
 from snips.operators import Dense, LinearOperator, Zero
 from snips.priors import Gaussian
 from snips.problems import PROBLEMS
+from snips.streams import Chain
 
 SHAPE = (1, 4, 4)
 N = math.prod(SHAPE)
@@ -43,3 +44,14 @@ def check_resumed_run(steps, stop: int, total: int) -> None:
     rest = list(steps(stored))
     assert len(rest) == total - stop
     assert torch.equal(rest[-1].state.x, whole)
+
+
+def directions(samples: torch.Tensor, posterior: Gaussian) -> torch.Tensor:
+    """Variances over the posterior's, the smallest first: the eigenvalues of the covariance of whitened samples."""
+    variances, axes = torch.linalg.eigh(posterior.covariance)
+    white = (samples.flatten(1) - posterior.mean.flatten()) @ axes / variances.sqrt()
+    return torch.linalg.eigvalsh(torch.cov(white.T))
+
+
+def chains(K: int) -> list[Chain]:
+    return [Chain(0, k) for k in range(K)]

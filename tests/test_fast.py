@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 import torch
 
-from sampler_cases import SHAPE, N, operators, random_gaussian
+from sampler_cases import SHAPE, N, chains, directions, operators, random_gaussian
 from snips import InverseProblem, make_operator
 from snips.metrics.faithfulness import faithfulness
 from snips.operators import Zero
 from snips.priors import Gaussian, Prior, StationaryGaussian
-from snips.samplers import fast, fast_steps, matrix_free, matrix_free_steps
-from snips.samplers.base import in_the_middle
+from snips.samplers import fast, fast_steps, matrix_free_steps
 from snips.samplers.conditional import Coordinates
 from snips.samplers.guidance import COUNT, Guide, Photographs
-from snips.samplers.matrix_free import Law
-from snips.samplers.matrix_free import flow as flow_without_svd
-from snips.samplers.predictor_corrector import correct, flow, predict
-from snips.samplers.states import State
-from snips.streams import Chain, Streams
+from snips.samplers.predictor_corrector import correct, predict
+from snips.streams import Streams
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +87,6 @@ def moments(samples: torch.Tensor, posterior) -> tuple[torch.Tensor, torch.Tenso
     return (x.mean(0) - posterior.mean.flatten()) / std, x.var(0) / std**2
 
 
-def directions(samples: torch.Tensor, posterior: Gaussian) -> torch.Tensor:
-    """Variances over the posterior's, the smallest first: the eigenvalues of the covariance of whitened samples."""
-    variances, axes = torch.linalg.eigh(posterior.covariance)
-    white = (samples.flatten(1) - posterior.mean.flatten()) @ axes / variances.sqrt()
-    return torch.linalg.eigvalsh(torch.cov(white.T))
-
-
 @pytest.mark.parametrize("name", ["cs4", "sr2", "inpaint"])
 def test_means_in_place_of_draws_would_be_seen(name, natural, monkeypatch):
     """Where y is so precise that coordinates are hidden to the end, they lose 28 to 76 % of the variance."""
@@ -106,28 +94,6 @@ def test_means_in_place_of_draws_would_be_seen(name, natural, monkeypatch):
     problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.001, seed=4)
     found = directions(fast(problem, natural, nfe=200, samples=1000), natural.posterior(problem))
     assert float(found.mean()) < 0.8
-
-
-@pytest.mark.parametrize("sampler", [fast, matrix_free])
-@pytest.mark.parametrize("name", ["zero", "sr2", "inpaint"])
-def test_the_flow_is_of_second_order(name, sampler, natural, monkeypatch):
-    """With 25 calls: one of first order, with D itself, would lose 12 % of the variance or more."""
-    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.1, seed=4)
-    posterior, found = natural.posterior(problem), []
-    for _ in range(2):
-        found.append(float(directions(sampler(problem, natural, nfe=25, samples=1000), posterior).mean()))
-        monkeypatch.setattr(sys.modules[sampler.__module__], "in_the_middle", lambda denoised, *_: denoised)
-    assert abs(found[0] - 1) < 0.05
-    assert found[1] < 0.9
-
-
-def test_a_denoised_image_that_is_linear_in_log_sigma_is_known_in_the_middle():
-    plan, chains_of_one = [0.8, 0.8, 0.5, 0.2, 0.15], chains(1)
-    at = {sigma: torch.full((1, *SHAPE), math.log(sigma)) for sigma in plan}
-    state = State(3, at[0.2], Streams(0, chains_of_one), memory=at[0.5])
-    found = in_the_middle(at[0.2], state, plan, 3, shown=lambda sigma: sigma < 0.6)
-    torch.testing.assert_close(found, torch.full((1, *SHAPE), math.log(0.2 * 0.15) / 2))
-    assert in_the_middle(at[0.5], state, plan, 2, shown=lambda sigma: sigma < 0.6) is at[0.5]  # the first of the flow
 
 
 def test_a_prior_unlike_photographs_is_reached_with_more_calls(prior):
@@ -188,26 +154,6 @@ def test_a_prediction_from_the_truth_has_the_next_levels_law(name, corrected):
             x_bar = correct(coordinates, following, truth_bar, state)
 
 
-@pytest.mark.parametrize("name", ["sr2", "deblur_motion", "mri", "dense", "zero"])
-def test_the_flow_from_the_truth_has_the_next_levels_law(name):
-    """As above, for the step without corrections below the crossing: with and without an SVD it is the same law."""
-    operator = dict(operators())[name].double()
-    truth = torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    problem = InverseProblem.simulate(operator, truth, 0.1, seed=4)
-    K = 4000
-    coordinates, law, denoised = Coordinates(problem, chains(K)), Law(problem, chains(K)), truth.expand(K, *SHAPE)
-    top = 0.1 / max(float(coordinates.s.max()), 0.1)
-    level, following = coordinates.at(0.9 * top), coordinates.at(0.5 * top)
-    noise_bar = level.variance.sqrt() * coordinates.white(Streams(1, chains(K)).normal(denoised))
-    state = State(0, operator.V(level.mean(operator.Vt(denoised)) + noise_bar), Streams(2, chains(K)))
-    moved = flow(coordinates, level, following, denoised, state)
-    for x_bar in (moved, operator.Vt(flow_without_svd(law, level.sigma, following.sigma, denoised, state))):
-        offset = x_bar - following.mean(operator.Vt(denoised))
-        expected = following.variance.expand(offset.shape[1:])
-        assert (offset.abs().square().mean(0) / expected - 1).abs().max() < 5 * math.sqrt(2 / K)
-        assert (offset.mean(0).abs() < 5 * (expected / K).sqrt()).all()
-
-
 class Fixed(Prior):
     """Knows the image already."""
 
@@ -252,7 +198,3 @@ def test_a_large_hole_is_as_uncertain_as_it_should_be():
     weights = hole.double().flatten()
     exact = float((weights @ prior.posterior(problem).covariance.double() @ weights).sqrt())
     assert 0.82 < float(brightness.std()) / exact < 1.1
-
-
-def chains(K: int) -> list[Chain]:
-    return [Chain(0, k) for k in range(K)]

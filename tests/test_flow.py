@@ -1,0 +1,71 @@
+"""The flow, by which samples go from the last correction to the smallest noise level: its law, and its order."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import pytest
+import torch
+
+from sampler_cases import SHAPE, chains, directions, operators
+from snips import InverseProblem
+from snips.priors import Gaussian, StationaryGaussian
+from snips.samplers import fast, matrix_free
+from snips.samplers.base import in_the_middle
+from snips.samplers.conditional import Coordinates
+from snips.samplers.matrix_free import Law
+from snips.samplers.matrix_free import flow as flow_without_svd
+from snips.samplers.predictor_corrector import flow
+from snips.samplers.states import State
+from snips.streams import Streams
+
+
+@pytest.fixture(scope="module")
+def natural() -> Gaussian:
+    return StationaryGaussian.natural(SHAPE).as_gaussian().double()
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+@pytest.mark.parametrize("name", ["zero", "sr2", "inpaint"])
+def test_the_flow_is_of_second_order(name, sampler, natural, monkeypatch):
+    """With 25 calls: one of first order, with D itself, would lose 12 % of the variance or more."""
+    problem = InverseProblem.simulate(dict(operators())[name], natural.sample(1, seed=3), 0.1, seed=4)
+    posterior, found = natural.posterior(problem), []
+    for _ in range(2):
+        found.append(float(directions(sampler(problem, natural, nfe=25, samples=1000), posterior).mean()))
+        monkeypatch.setattr(sys.modules[sampler.__module__], "in_the_middle", lambda denoised, *_: denoised)
+    assert abs(found[0] - 1) < 0.05
+    assert found[1] < 0.9
+
+
+def test_a_denoised_image_that_is_linear_in_log_sigma_is_known_in_the_middle():
+    plan, chains_of_one = [0.8, 0.8, 0.5, 0.2, 0.15], chains(1)
+    at = {sigma: torch.full((1, *SHAPE), math.log(sigma)) for sigma in plan}
+    state = State(3, at[0.2], Streams(0, chains_of_one), memory=at[0.5])
+    found = in_the_middle(at[0.2], state, plan, 3, shown=lambda sigma: sigma < 0.6)
+    torch.testing.assert_close(found, torch.full((1, *SHAPE), math.log(0.2 * 0.15) / 2))
+    assert in_the_middle(at[0.5], state, plan, 2, shown=lambda sigma: sigma < 0.6) is at[0.5]  # the first of the flow
+
+
+@pytest.mark.parametrize("name", ["sr2", "deblur_motion", "mri", "dense", "zero"])
+def test_the_flow_from_the_truth_has_the_next_levels_law(name):
+    """Given x and y, the noisy image is N(m, A) before and N(m', A') after, with an SVD and without.
+
+    4,000 chains, 5 standard errors.
+    """
+    operator = dict(operators())[name].double()
+    truth = torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    problem = InverseProblem.simulate(operator, truth, 0.1, seed=4)
+    K = 4000
+    coordinates, law, denoised = Coordinates(problem, chains(K)), Law(problem, chains(K)), truth.expand(K, *SHAPE)
+    top = 0.1 / max(float(coordinates.s.max()), 0.1)
+    level, following = coordinates.at(0.9 * top), coordinates.at(0.5 * top)
+    noise_bar = level.variance.sqrt() * coordinates.white(Streams(1, chains(K)).normal(denoised))
+    state = State(0, operator.V(level.mean(operator.Vt(denoised)) + noise_bar), Streams(2, chains(K)))
+    moved = flow(coordinates, level, following, denoised, state)
+    for x_bar in (moved, operator.Vt(flow_without_svd(law, level.sigma, following.sigma, denoised, state))):
+        offset = x_bar - following.mean(operator.Vt(denoised))
+        expected = following.variance.expand(offset.shape[1:])
+        assert (offset.abs().square().mean(0) / expected - 1).abs().max() < 5 * math.sqrt(2 / K)
+        assert (offset.mean(0).abs() < 5 * (expected / K).sqrt()).all()
