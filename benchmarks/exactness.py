@@ -41,7 +41,7 @@ OTHERS = ("denoise", "inpaint")
 SIGMAS_0 = (0.1, 0.04, 0.01, 0.001)
 CALLS = (25, 50, 100, 200)
 SEEDS = (1, 2, 3)
-TRUTHS, RANKED = 8000, 19  # for --calibration: so many that the standard error of a share is 0.003, and samples of each
+RANKED = 19  # samples of each truth, for --calibration
 TARGETS = {25: 2.0, 50: 1.3, 100: 1.1}
 DETAILS = ("std_ratio", "mean_error", "mode_error")
 DISTANCES, OF_LANGEVIN, RANKS = "exactness", "exactness_langevin", "exactness_calibration"
@@ -139,15 +139,15 @@ def plot(rows: list[dict]) -> None:
     pyplot.close(figure)
 
 
-def calibrate(nfe: int) -> None:
+def calibrate(nfe: int, truths: int) -> None:
     """Truths from the prior, others for each problem; ranks, and how often 90 % intervals of 19 samples hold them."""
     prior, rows = patch_mixture(SEEDS[0]), []
     for index, name in enumerate((*FIVE, *OTHERS)):
         seed = 2000 + index
-        truth = prior.sample(TRUTHS, seed=seed)
+        truth = prior.sample(truths, seed=seed)
         problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, seed)
         samplers = {"exact": partial(exact_samples, prior, problem, seed)}
-        samplers["fast"] = partial(fast, problem, prior, nfe=nfe, samples=RANKED, seed=seed, chunk=TRUTHS)
+        samplers["fast"] = partial(fast, problem, prior, nfe=nfe, samples=RANKED, seed=seed, chunk=truths)
         for sampler, drawn in samplers.items():
             rows.append({"problem": name, "sampler": sampler, "calls": nfe, **ranked(drawn(), truth)})
             store(RANKS, rows)
@@ -158,7 +158,7 @@ def calibrate(nfe: int) -> None:
 def exact_samples(prior: GaussianMixture, problem: InverseProblem, seed: int) -> Tensor:
     """What a perfect sampler would give, (K, B, C, H, W)."""
     each = range(len(problem.y))
-    return torch.stack([prior.posterior(problem[i]).sample(RANKED, seed=seed * TRUTHS + i) for i in each], 1)
+    return torch.stack([prior.posterior(problem[i]).sample(RANKED, seed=seed * len(each) + i) for i in each], 1)
 
 
 def ranked(drawn: Tensor, truth: Tensor) -> dict[str, Any]:
@@ -214,11 +214,12 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the distances that are stored already")
     parser.add_argument("--stationary", action="store_true")
     parser.add_argument("--calibration", action="store_true")
+    parser.add_argument("--truths", type=int, default=8000, help="for --calibration; a share then errs by 0.003")
     options = parser.parse_args()
     if options.stationary:
         stationary(SEEDS[0], options.nfe)
     elif options.calibration:
-        calibrate(options.nfe)
+        calibrate(options.nfe, options.truths)
     else:
         (langevin_distances if options.langevin else fast_distances)(options.resume)
         show_stored()

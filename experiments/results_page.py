@@ -32,7 +32,7 @@ FOLDER holds the collections: `celeba/img_align_celeba` with `celeba/list_eval_p
 `bedrooms`. LSUN is not used: outdoor scenes stand in for its towers, and other bedrooms for its own.
 
 Figures of `fast` are those of version 0.1.0. Since then its last steps are of
-[another kind](fast_sampler_trials.md#the-flow), which moved six faces by 0.02 dB; all is being measured again.
+[another kind](fast_sampler_trials.md#the-flow); all is being measured again.
 """
 
 PROBLEMS = {
