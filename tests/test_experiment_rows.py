@@ -10,7 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from snips.experiments import Request, calls, datasets, red_sweep, sampled, table1
+from snips.experiments import Request, calls, datasets, markdown, red_sweep, sampled, table1
+from snips.experiments.stored import prior_of
 from snips.images import example_image
 from snips.priors import StationaryGaussian
 from snips.report import picture_grid
@@ -73,16 +74,33 @@ def test_calls_show_algorithm_1_from_table1_with_the_same_prior(tmp_path):
     others = [{**row, "sampler": "fast"}, {**row, "problem": "cs16"}]
     steps = {"samples": 8, "seed": 0, "levels": 500}
     results = {"prior": {"name": "a"}, "names": {"": ["1.jpg", "2.jpg"]}, "rows": [row, *others]}
+    results["precision"] = {"langevin": "bfloat16", "fast": "float32"}
     record = {"experiment": "table1", "settings": {"langevin": steps}, "results": results}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(record))
     same, names = {**steps, "samples": 19}, ("1.jpg", "2.jpg", "3.jpg")
     found = [{**row, "covered_images": 0, "inside": {}, "stored_by": "table1"}]
-    assert calls.stored_langevin(file, {"name": "a"}, same, names) == found
-    assert calls.stored_langevin(file, {"name": "b"}, same, names) == []
-    assert calls.stored_langevin(file, {"name": "a"}, {**same, "seed": 1}, names) == []
-    assert calls.stored_langevin(file, {"name": "a"}, same, ("2.jpg", "1.jpg")) == []
-    assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}, same, names) == []
+    assert calls.stored_langevin(file, {"name": "a"}, same, names) == (found, {"langevin": "bfloat16"})
+    assert calls.stored_langevin(file, {"name": "b"}, same, names) == ([], {})
+    assert calls.stored_langevin(file, {"name": "a"}, {**same, "seed": 1}, names) == ([], {})
+    assert calls.stored_langevin(file, {"name": "a"}, same, ("2.jpg", "1.jpg")) == ([], {})
+    assert calls.stored_langevin(tmp_path / "absent.json", {"name": "a"}, same, names) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("precision", "told"),
+    [
+        ({}, ""),
+        ({"fast": "float32"}, ""),
+        ({"fast": "bfloat16", "langevin": "bfloat16"}, " Products of the network in bfloat16."),
+        ({"fast": "float32", "langevin": "bfloat16"}, " Products of the network in bfloat16 for `langevin`."),
+    ],
+)
+def test_lower_precision_is_told_where_it_was(precision, told):
+    results = {"prior": {"name": "faces", "sha256": "1"}, "source": "two faces", "precision": precision}
+    assert markdown.setting(results) == f"Images: two faces. Prior: `faces` (weights 1).{told}\n\n"
+    names = [prior_of(results, sampler)["name"] for sampler in ("fast", "langevin")]
+    assert names == ["faces, bfloat16" if precision.get(s) == "bfloat16" else "faces" for s in ("fast", "langevin")]
 
 
 def test_quality_of_more_images_and_intervals_of_fewer_are_one_row():

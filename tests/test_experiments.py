@@ -116,6 +116,27 @@ def test_samplers_of_table1_share_a_folder(tmp_path):
     assert "--images 2" not in again["command"]
 
 
+def test_samplers_of_one_table_may_have_networks_of_other_precision(tmp_path):
+    """A network, as no other prior has a lower precision; few calls of a small one."""
+
+    def ran(sampler, precision):
+        request = Request(
+            tmp_path, quick=True, prior="faces", samplers=(sampler,), images=1, precision=precision, nfe=4
+        )
+        return run("table1", EXPERIMENTS["table1"], request, silent)
+
+    ran("fast", "bfloat16")
+    results = ran("langevin", "float32")["results"]
+    assert results["precision"] == {"fast": "bfloat16", "langevin": "float32"}
+    assert {row["sampler"] for row in results["rows"]} == {"fast", "langevin"}
+    assert results["prior"]["name"] == "faces"
+    before = {row["problem"]: row["psnr_mean"] for row in results["rows"] if row["sampler"] == "fast"}
+    again = ran("fast", "float32")["results"]
+    after = {row["problem"]: row["psnr_mean"] for row in again["rows"] if row["sampler"] == "fast"}
+    assert all(before[problem] != after[problem] for problem in published.TABLE_1)
+    assert again["precision"] == {"fast": "float32", "langevin": "float32"}
+
+
 @pytest.mark.parametrize(("names", "settings"), [(["b"], {"seed": 0}), (["a"], {"seed": 1})])
 def test_other_images_or_settings_share_no_table(names, settings, tmp_path):
     mine = {"names": {"": ["a"]}, "made_by": {"fast": "f"}, "rows": []}

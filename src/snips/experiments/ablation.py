@@ -14,7 +14,7 @@ from snips.experiments.base import Experiment, Measured, Outcome, Part, Request,
 from snips.experiments.markdown import setting, table, with_error
 from snips.experiments.published import SIGMA_CELEBA, UNIFORM_STEPS
 from snips.experiments.sampled import Sampling, experiment_prior, image_key, mean_and_error, prior_identity, simulated
-from snips.experiments.stored import stored_record
+from snips.experiments.stored import prior_of, stored_record
 from snips.inverse_problem import InverseProblem
 from snips.metrics import psnr
 from snips.priors import Prior
@@ -138,7 +138,7 @@ def stored_fast(request: Request, prior: dict[str, str], names: list[str]) -> di
 def _of_fast(record: dict[str, Any], prior: dict[str, str], names: list[str], seed: int) -> dict[str, Any] | None:
     results, count = record["results"], len(names)
     chosen = record["settings"].get("fast", {"seed": None})
-    if (results["prior"], results["names"][""][:count], chosen["seed"]) != (prior, names, seed):
+    if (prior_of(results, "fast"), results["names"][""][:count], chosen["seed"]) != (prior, names, seed):
         return None
     wanted = ("fast", "deblur_uniform", SIGMA_CELEBA)
     for row in results["rows"]:

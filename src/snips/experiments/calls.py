@@ -33,11 +33,11 @@ from snips.experiments.sampled import (
     image_key,
     less,
     mean_and_error,
-    prior_identity,
     sample_facts,
     simulated,
+    weights_identity,
 )
-from snips.experiments.stored import commands_of, stored_record, with_former
+from snips.experiments.stored import commands_of, precision_of, stored_record, with_former
 from snips.inverse_problem import InverseProblem
 from snips.metrics.calibration import SUMMARIES, coverage, widest_level
 from snips.priors import Prior
@@ -69,17 +69,19 @@ def prepare(request: Request) -> Study:
     test = datasets.faces(request, max(count for _, count in chosen.values()))
     prior = experiment_prior(request, "faces", test.images)
     problems = {name: simulated(name, test.images, SIGMA_CELEBA, request.seed) for name in TABLE_1}
-    identity = prior_identity(prior)
+    identity = weights_identity(prior)
     settings = {"prior": identity, **replace(Sampling.of(request, "langevin"), samples=SAMPLES).settings()}
 
     def conclude(measured: list[Measured]) -> Outcome:
         found = [m.facts for m in measured]
         rows = [{**row, **_intervals(row, found)} for row in grouped_rows(found)]
-        results = {"prior": identity, **test.facts(), "rows": rows, "made_by": dict.fromkeys(chosen, command)}
+        each = {"made_by": dict.fromkeys(chosen, command), "precision": dict.fromkeys(chosen, request.precision)}
+        results = {"prior": identity, **test.facts(), "rows": rows, **each}
         results = with_former("calls", results, request.out / "calls" / "result.json", plain(settings), list(every))
         names, quality = results["names"][""], request.out / "table1" / "result.json"
-        rows = results["rows"] + stored_langevin(quality, identity, settings["langevin"], names)
-        return Outcome({**results, "rows": _beside_longest(rows)}, command=commands_of(results))
+        slow, precision = stored_langevin(quality, identity, settings["langevin"], names)
+        results = {**results, "rows": results["rows"] + slow, "precision": results["precision"] | precision}
+        return Outcome({**results, "rows": _beside_longest(results["rows"])}, command=commands_of(results))
 
     return Study(settings, list(_parts(chosen, problems, prior)), conclude)
 
@@ -99,7 +101,7 @@ def _parts(
 
 def _part(name: str, problem: InverseProblem, prior: Prior, label: str, sampling: Sampling) -> Part:
     assert problem.truth is not None, "experiments know the truth"
-    key = f"{name}-{label.replace(' ', '-')}-{image_key(problem.first_image, problem.truth[0])}"
+    key = f"{name}-{sampling.key(label.replace(' ', '-'))}-{image_key(problem.first_image, problem.truth[0])}"
 
     def compute(on_step: OnStep) -> Measured:
         result = sampling.restore(problem, prior, on_step)
@@ -139,18 +141,22 @@ def _beside_longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def stored_langevin(
     result: Path, prior: dict[str, str], langevin: dict[str, Any], names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Algorithm 1 in Table 1 with the same prior, steps, seed and images; it has too few samples for intervals."""
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Algorithm 1 in Table 1 with the same prior, steps, seed and images, and the precision that its samplers had.
+
+    It has too few samples for intervals.
+    """
     if not result.is_file():
-        return []
+        return [], {}
     bare = {"covered_images": 0, "inside": {}, "stored_by": "table1"}
     with stored_record(result, "table1") as record:
         results, chosen = record["results"], {**record["settings"]["langevin"], "samples": langevin["samples"]}
         if (results["prior"], chosen) != (prior, langevin):
-            return []
+            return [], {}
         slow = [row for row in results["rows"] if row["sampler"] != "fast" and row["problem"] in TABLE_1]
         theirs = results["names"][""]
-        return [{**row, **bare} for row in slow if list(names[: row["images"]]) == theirs[: row["images"]]]
+        found = [{**row, **bare} for row in slow if list(names[: row["images"]]) == theirs[: row["images"]]]
+        return found, {row["sampler"]: precision_of(results, row["sampler"]) for row in found}
 
 
 def describe(results: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from snips.experiments.base import Experiment, Measured, Outcome, Request, Study
 from snips.experiments.markdown import FAITHFULNESS_COLUMNS, percent, table
 from snips.experiments.published import SHARE_NORMAL, SHARE_UNCORRELATED
 from snips.experiments.sampled import mean_and_error
-from snips.experiments.stored import stored_record
+from snips.experiments.stored import prior_of, stored_record
 
 SAMPLING = ("table1", "calls", "red", "figures", "strip", "uncurated", "lsun")  # they draw posterior samples
 KEPT = ("group", "problem", "sigma_0", "images", "faithfulness")
@@ -72,7 +72,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "experiment": record["experiment"],
-                "prior": results["prior"],
+                "prior": prior_of(results, row["sampler"]),
                 "sampler": _with_calls(row["sampler"], record["settings"]),
                 "seed": _seed(record["settings"]),
                 "names": results["names"][row["group"]][: row["images"]],

@@ -73,7 +73,17 @@ def setting(results: dict[str, Any]) -> str:
     """One line on images, prior and samplers, for under a heading."""
     prior = results["prior"]
     images = f"Images: {results['source']}. Prior: `{prior['name']}` (weights {prior['sha256']})."
-    return f"{images}{drawn(results.get('sampling', {}))}\n\n"
+    return f"{images}{products(results.get('precision', {}))}{drawn(results.get('sampling', {}))}\n\n"
+
+
+def products(precision: dict[str, str]) -> str:
+    """Which samplers had a network in lower precision."""
+    low = [name for name, chosen in precision.items() if chosen != "float32"]
+    if not low:
+        return ""
+    kinds = " and ".join(sorted({precision[name] for name in low}))
+    of = "" if len(low) == len(precision) else f" for {', '.join(f'`{name}`' for name in low)}"
+    return f" Products of the network in {kinds}{of}."
 
 
 def drawn(sampling: dict[str, dict[str, int]]) -> str:

@@ -38,6 +38,7 @@ class Sampling:
     seed: int
     nfe: int  # of `fast`
     preset: LangevinPreset  # of the others
+    precision: str = "float32"  # of the prior's network
 
     @classmethod
     def of(cls, request: Request, sampler: str, samples: int = CELEBA_SAMPLES, preset: str = "celeba") -> Sampling:
@@ -48,6 +49,7 @@ class Sampling:
             request.seed,
             request.choose(100, QUICK_NFE) if request.nfe is None else request.nfe,
             QUICK_LANGEVIN if request.quick else PRESETS[preset],
+            request.precision,
         )
 
     def options(self) -> dict[str, Any]:
@@ -59,6 +61,10 @@ class Sampling:
         """What a checkpoint must agree with."""
         chosen = {"nfe": self.nfe} if self.sampler == "fast" else vars(self.preset)
         return {self.sampler: {"samples": self.samples, "seed": self.seed, **chosen}}
+
+    def key(self, label: str) -> str:
+        """For the names of its parts: samples of another precision are others."""
+        return label if self.precision == "float32" else f"{label}-{self.precision}"
 
     def facts(self) -> dict[str, Any]:
         """What results say of it."""
@@ -88,6 +94,11 @@ def prior_identity(prior: Prior) -> dict[str, str]:
     return {"name": prior.name or type(prior).__name__, "sha256": weights_digest(prior)}
 
 
+def weights_identity(prior: Prior) -> dict[str, str]:
+    """The same for every precision, for tables in which each sampler may have its own."""
+    return prior_identity(prior.with_stored_weights())
+
+
 def image_key(index: int, image: Tensor) -> str:
     """The place of an image among the others (its random numbers depend on it) and a digest of its pixels."""
     return f"{index:03d}-{hashlib.sha256(image.contiguous().numpy().tobytes()).hexdigest()[:10]}"
@@ -105,7 +116,7 @@ def sampled_part(
     """Draw samples for a problem of one image and measure them; `keep` keeps them for pictures."""
     assert problem.truth is not None, "experiments know the truth"
     label = f"{group}{name}, {sampling.sampler}, image {problem.first_image + 1}"
-    key = f"{group}{name}-{sampling.sampler}-{image_key(problem.first_image, problem.truth[0])}"
+    key = f"{group}{name}-{sampling.key(sampling.sampler)}-{image_key(problem.first_image, problem.truth[0])}"
 
     def compute(on_step: OnStep) -> Measured:
         result = sampling.restore(problem, prior, on_step)

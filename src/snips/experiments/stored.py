@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from snips.files import read_json
+from snips.priors.precision import in_precision
 
 
 @contextmanager
@@ -33,7 +34,8 @@ def with_former(
 
     Args:
         name: the experiment.
-        results: what it found now; `made_by` has the command that made the rows of each sampler.
+        results: what it found now; `made_by` has the command that made the rows of each sampler, `precision` that of
+            the network in it.
         file: its earlier result.json, if there is one.
         settings: those of both runs, or nothing is taken over.
         order: of the samplers, in which their rows stand.
@@ -52,7 +54,19 @@ def with_former(
         commands = {row["sampler"]: former["command"] for row in kept} | found.get("made_by", {}) | results["made_by"]
     rows = sorted(kept + results["rows"], key=lambda row: order.index(row["sampler"]))
     made_by = {row["sampler"]: commands[row["sampler"]] for row in rows}
-    return {**results, **images, "made_by": made_by, "rows": rows}
+    precision = {name: precision_of(results if name in results["made_by"] else found, name) for name in made_by}
+    return {**results, **images, "made_by": made_by, "precision": precision, "rows": rows}
+
+
+def precision_of(results: dict[str, Any], sampler: str) -> str:
+    """Of the network in a sampler's rows, where each may have its own."""
+    return results.get("precision", {}).get(sampler, "float32")
+
+
+def prior_of(results: dict[str, Any], sampler: str) -> dict[str, str]:
+    """The prior of a sampler's rows; its name tells the precision, as it does where all samplers have the same."""
+    prior, precision = results["prior"], precision_of(results, sampler)
+    return prior if precision == "float32" else {**prior, "name": in_precision(prior["name"], precision)}
 
 
 def commands_of(results: dict[str, Any]) -> str:

@@ -31,9 +31,9 @@ from snips.experiments.sampled import (
     grouped_rows,
     less,
     of_the_truth,
-    prior_identity,
     sampled_part,
     simulated,
+    weights_identity,
 )
 from snips.experiments.stored import commands_of, with_former
 from snips.results.storage import plain
@@ -59,7 +59,7 @@ def prepare(request: Request) -> Study:
         for name, problem in problems.items()
         if name in TABLE_1 or sampling.sampler == "fast"
     ]
-    settings: dict[str, Any] = {"prior": prior_identity(prior), "sigma_0": SIGMA_CELEBA}
+    settings: dict[str, Any] = {"prior": weights_identity(prior), "sigma_0": SIGMA_CELEBA}
     for sampler in ALL_SAMPLERS:  # chosen or not, so that all can share a folder
         settings |= Sampling.of(request, sampler).settings()
     facts = {"prior": settings["prior"], **test.facts()}
@@ -68,7 +68,8 @@ def prepare(request: Request) -> Study:
         rows = [_beside_paper(row) for row in grouped_rows([m.facts for m in measured])]
         truth = [{"problem": name, **(of_the_truth(problem) or {})} for name, problem in problems.items()]
         made_by = dict.fromkeys(request.samplers, request.command("table1"))
-        results = {**facts, "rows": rows, "truth": truth, "made_by": made_by}
+        precision = dict.fromkeys(request.samplers, request.precision)
+        results = {**facts, "rows": rows, "truth": truth, "made_by": made_by, "precision": precision}
         former = request.out / "table1" / "result.json"
         results = with_former("table1", results, former, plain(settings), ALL_SAMPLERS)
         sampling = {name: Sampling.of(request, name).facts()[name] for name in results["made_by"]}

@@ -15,6 +15,11 @@ from snips.priors.base import Prior
 from snips.priors.unet import Residual, UNet
 
 
+def in_precision(name: str, precision: str) -> str:
+    """What a prior is called whose products are in lower precision."""
+    return f"{name}, {precision}"
+
+
 class LowPrecision(Prior):
     """Our network with its products in bfloat16.
 
@@ -29,7 +34,7 @@ class LowPrecision(Prior):
                 f"the prior {prior.name or type(prior).__name__} cannot be used in lower precision: only networks of "
                 "this package can; leave out --precision"
             )
-        self.prior, self.name = prior, f"{prior.name or type(prior).__name__}, bfloat16"
+        self.prior, self.name = prior, in_precision(prior.name or type(prior).__name__, "bfloat16")
         self.mirrored = prior.mirrored
 
     def with_stored_weights(self) -> Prior:
