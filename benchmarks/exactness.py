@@ -4,6 +4,7 @@
     python benchmarks/exactness.py --langevin       the same for the paper's 2,500 calls (takes long)
     python benchmarks/exactness.py --stationary     standard deviations at 64x64
     python benchmarks/exactness.py --calibration    ranks of the truth and coverage of 90 % intervals
+    python benchmarks/exactness.py --calibration --mixture 2    the same for another mixture
 
 Priors and distances are those of exact_priors.py, 64x64 images those of stationary.py. A seed stands for patches, a
 mixture, measurements and draws. The sampler's constants were chosen with seed 0, which is not used here.
@@ -139,20 +140,22 @@ def plot(rows: list[dict]) -> None:
     pyplot.close(figure)
 
 
-def calibrate(nfe: int, truths: int) -> None:
+def calibrate(nfe: int, truths: int, mixture: int) -> None:
     """Truths from the prior, others for each problem; ranks, and how often 90 % intervals of 19 samples hold them."""
-    prior, rows = patch_mixture(SEEDS[0]), []
+    prior, rows = patch_mixture(mixture), []
+    first = mixture == SEEDS[0]
     for index, name in enumerate((*FIVE, *OTHERS)):
-        seed = 2000 + index
+        seed = 1000 * (1 + mixture) + index
         truth = prior.sample(truths, seed=seed)
         problem = InverseProblem.simulate(make_operator(name, prior.image_shape), truth, 0.1, seed)
         samplers = {"exact": partial(exact_samples, prior, problem, seed)}
         samplers["fast"] = partial(fast, problem, prior, nfe=nfe, samples=RANKED, seed=seed, chunk=truths)
         for sampler, drawn in samplers.items():
             rows.append({"problem": name, "sampler": sampler, "calls": nfe, **ranked(drawn(), truth)})
-            store(RANKS, rows)
+            store(RANKS if first else f"{RANKS}_{mixture}", rows)
     show_calibration(rows)
-    plot_ranks([row for row in rows if row["sampler"] == "fast"])
+    if first:
+        plot_ranks([row for row in rows if row["sampler"] == "fast"])
 
 
 def exact_samples(prior: GaussianMixture, problem: InverseProblem, seed: int) -> Tensor:
@@ -215,11 +218,12 @@ def main() -> None:
     parser.add_argument("--stationary", action="store_true")
     parser.add_argument("--calibration", action="store_true")
     parser.add_argument("--truths", type=int, default=8000, help="for --calibration; a share then errs by 0.003")
+    parser.add_argument("--mixture", type=int, default=SEEDS[0], help="for --calibration: the seed of another prior")
     options = parser.parse_args()
     if options.stationary:
         stationary(SEEDS[0], options.nfe)
     elif options.calibration:
-        calibrate(options.nfe, options.truths)
+        calibrate(options.nfe, options.truths, options.mixture)
     else:
         (langevin_distances if options.langevin else fast_distances)(options.resume)
         show_stored()

@@ -9,15 +9,16 @@ import pytest
 import torch
 
 from sampler_cases import SHAPE, chains, directions, operators
-from snips import InverseProblem
+from snips import InverseProblem, make_operator
 from snips.priors import Gaussian, StationaryGaussian
 from snips.samplers import fast, matrix_free
-from snips.samplers.base import in_the_middle
 from snips.samplers.conditional import Coordinates
 from snips.samplers.matrix_free import Law
 from snips.samplers.matrix_free import flow as flow_without_svd
+from snips.samplers.multistep import in_the_middle
 from snips.samplers.predictor_corrector import flow
 from snips.samplers.states import State
+from snips.schedules import checked_sigmas
 from snips.streams import Streams
 
 
@@ -46,6 +47,60 @@ def test_a_denoised_image_that_is_linear_in_log_sigma_is_known_in_the_middle():
     found = in_the_middle(at[0.2], state, plan, 3, shown=lambda sigma: sigma < 0.6)
     torch.testing.assert_close(found, torch.full((1, *SHAPE), math.log(0.2 * 0.15) / 2))
     assert in_the_middle(at[0.5], state, plan, 2, shown=lambda sigma: sigma < 0.6) is at[0.5]  # the first of the flow
+
+
+ABOVE = [1.2, 0.6, 0.3, 0.3, 0.2, 0.2, 0.12, 0.12, 0.12]  # levels for sr2 at sigma_0 = 0.1, which are corrected
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+@pytest.mark.parametrize(
+    ("below", "error"),
+    [([0.06 * (1 - 1e-6), 0.03, 0.015], 0.12), ([0.0599, 0.03, 0.015], 0.25), ([0.0599, 0.015], 0.25)],
+)
+def test_chosen_levels_may_be_close_to_each_other(sampler, below, error, natural):
+    """Extrapolated without a limit, D would be off by the ratio of the steps: the variance by up to 209 squared.
+
+    With one, a step that is hundreds of times longer than the one before is nearly of first order: it loses variance.
+    """
+    problem = InverseProblem.simulate(make_operator("sr2", SHAPE), natural.sample(1, seed=3), 0.1, seed=4)
+    sigmas = torch.tensor([*ABOVE, 0.06, *below, 0.005], dtype=torch.float64)
+    samples = sampler(problem, natural, sigmas=sigmas, samples=1000)
+    found = directions(samples, natural.posterior(problem))
+    assert found.mean() == pytest.approx(1, abs=error)
+    assert found.max() < 1.6  # of 1,000 exact samples: 1.27 or so
+
+
+def test_levels_that_differ_by_rounding_are_one():
+    third = 1 / 3
+    sigmas = torch.tensor([0.5, third, torch.tensor(third).item(), 0.1, 0.1 * (1 + 1e-7)], dtype=torch.float64)
+    assert checked_sigmas(sigmas) == [0.5, third, third, 0.1, 0.1]
+    with pytest.raises(ValueError, match="must fall"):
+        checked_sigmas(torch.tensor([0.1, 0.1001]))
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+@pytest.mark.parametrize(("name", "sigma_0"), [("zero", 0.1), ("denoise", 100.0), ("sr2", 30.0)])
+def test_what_the_samples_started_from_is_forgotten(sampler, name, sigma_0, natural):
+    """A dark prior, of which y tells next to nothing; the start is grey. The mean of 1,000 samples errs by 0.03.
+
+    A flow from the first level on would be off by 0.14 standard deviations, however many calls there are.
+    """
+    dark = Gaussian(torch.full_like(natural.mean.flatten(), 0.3), natural.covariance, SHAPE).double()
+    problem = InverseProblem.simulate(dict(operators())[name].double(), dark.sample(1, seed=3), sigma_0, seed=4)
+    posterior = dark.posterior(problem)
+    brightness = sampler(problem, dark, nfe=25, samples=1000).flatten(1).mean(1)
+    spread = posterior.covariance.mean().sqrt()
+    assert abs((brightness.mean() - posterior.mean.mean()) / spread) < 0.1
+    assert float(brightness.std() / spread) == pytest.approx(1, abs=0.08)
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+@pytest.mark.parametrize("name", ["sr2", "denoise", "deblur_uniform"])
+def test_the_fewest_calls_draw_where_a_flow_would_lose_variance(sampler, name, natural):
+    """With 4 calls a single step leads from the noise of y to the last level: a flow would have 0.4 of the variance."""
+    problem = InverseProblem.simulate(make_operator(name, SHAPE).double(), natural.sample(1, seed=3), 0.1, seed=4)
+    found = directions(sampler(problem, natural, nfe=4, samples=1000), natural.posterior(problem))
+    assert found.mean() == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("name", ["sr2", "deblur_motion", "mri", "dense", "zero"])

@@ -35,6 +35,27 @@ def test_many_calls_do_not_spoil_a_precise_measurement():
     assert abs(float(ratio) - 1) < 0.02
 
 
+@pytest.mark.parametrize("sigma_0", [1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("name", ["deblur_uniform", "deblur_motion", "sr2", "cs4"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_precise_measurements_leave_no_more_open_than_they_should(name, sigma_0, dtype):
+    """A blur hides some frequencies and not others: with 3 steps of its solver the last draw was up to 6.7 times too
+    wide there, and 1.46 times on the whole. 200 samples, whose standard deviation in all errs by about 0.03.
+    """
+    prior = StationaryGaussian.natural((1, 16, 16)).to(dtype)
+    double = StationaryGaussian.natural((1, 16, 16)).as_gaussian().double()
+    truth = double.sample(1, seed=3)
+    exact = InverseProblem.simulate(make_operator(name, (1, 16, 16)).double(), truth, sigma_0, seed=4)
+    problem = InverseProblem(make_operator(name, (1, 16, 16)).to(dtype), exact.y.to(dtype), sigma_0)
+    posterior = double.posterior(exact)
+    samples = fast(problem, prior, nfe=50, samples=200).double()
+    variances, axes = torch.linalg.eigh(posterior.covariance)
+    white = (samples.flatten(1) - posterior.mean.flatten()) @ axes / variances.sqrt()
+    assert white.var(0).mean().sqrt() == pytest.approx(1, abs=0.05)
+    assert white.var(0).max().sqrt() < 1.35  # of 200 exact samples: 1.13 or so
+    assert (samples.var(0).sum() / posterior.covariance.trace()).sqrt() == pytest.approx(1, abs=0.1)
+
+
 @pytest.mark.parametrize("sigma_0", [0.0021, 0.0019, 0.001])
 def test_a_prior_narrower_than_the_noise_is_not_forgotten(sigma_0):
     """A smooth Gaussian: its finest coordinates have less variance than the smallest noise level of the sampler."""

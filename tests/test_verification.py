@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from snips import InverseProblem, Restoration, StationaryGaussian, make_operator, restore, verify
 from snips.cli import app, restore_run
-from snips.running.verification import LEVEL, Verification, compare, finer, true_shift
+from snips.running.verification import LEVEL, MOSTLY, Verification, compare, finer, sizes_seen
 
 SHAPE = (1, 16, 16)
 
@@ -35,7 +35,7 @@ def test_enough_calls_pass(problem, prior):
     assert not found["moved"]
     assert 0.9 < found["std_ratio"] < 1.1
     assert "no change beyond noise" in found["verdict"]
-    assert f"off by {found['off_seen']:.2f} posterior std, or a std by {found['std_seen']:.2f} x" in found["verdict"]
+    assert f"off by {found['off_seen']:.2f} posterior std, or a std by {found['wide_seen']:.2f} x" in found["verdict"]
 
 
 @pytest.mark.parametrize("nfe", [4, 5])
@@ -83,17 +83,27 @@ def test_a_shift_and_a_wrong_spread_are_seen():
 def test_the_shift_is_told_in_posterior_standard_deviations():
     """1,000 pairs of 8 samples whose means are 0.8 standard deviations apart in all of their 4 directions."""
     squares = [compare(*groups(8, shift=0.8, seed=seed))[0] ** 2 for seed in range(1000)]
-    assert true_shift((sum(squares) / 1000) ** 0.5, 8) == pytest.approx(0.8, rel=0.1)
-    assert true_shift(0.9, 8) == 0  # less than noise
+    assert sizes_seen((sum(squares) / 1000) ** 0.5, 1.0, 8) == (pytest.approx(MOSTLY * 0.8, rel=0.1), 1)
+    assert sizes_seen(0.9, 1.0, 8) == (0, 1)  # less than noise
+
+
+@pytest.mark.parametrize("K", [6, 8, 16, 40])
+def test_what_would_mostly_have_been_seen_mostly_is(K):
+    """A shift and a ratio of the sizes that are told, 100 pairs each; of half the size, K = 8 would see a quarter."""
+    told = torch.tensor([sizes_seen(*compare(*groups(K, seed=seed))[4:], K) for seed in range(20)]).mean(0).tolist()
+    shifted = [compare(*groups(K, shift=told[0], seed=100 + seed))[1] <= LEVEL for seed in range(100)]
+    wider = [compare(*groups(K, scale=told[1], seed=100 + seed))[3] <= LEVEL for seed in range(100)]
+    assert sum(shifted) > 75
+    assert sum(wider) > 50
 
 
 def test_samples_without_any_spread_pass():
     same = torch.ones(8, 1, 4)
     assert compare(same, same)[1:4:2] == (1.0, 1.0)
-    assert str(Verification("nfe", 8, *compare(same, same), 0.0)) == (
+    assert str(Verification("nfe", 8, *compare(same, same), 0.0, 1.0)) == (
         "verify: no change: the samples have no spread, also with nfe = 8"
     )
-    apart = Verification("nfe", 8, *compare(*groups(40, shift=2.0)), 0.3)
+    apart = Verification("nfe", 8, *compare(*groups(40, shift=2.0)), 0.3, 1.2)
     assert apart.mean_p < 0.001
     assert "sampling noise (p < 0.001)" in str(apart)
 

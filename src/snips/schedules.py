@@ -20,17 +20,24 @@ def geometric(first: float, last: float, levels: int) -> Tensor:
     return torch.logspace(math.log10(first), math.log10(last), levels, dtype=torch.float64)
 
 
+SAME_LEVEL = 1e-5  # relative: another rounding is no other noise level
+
+
 def checked_sigmas(sigmas: Tensor) -> list[float]:
-    """The noise levels as numbers: finite, positive and not rising."""
+    """The noise levels as numbers: finite, positive and not rising; those that differ by rounding alone are one."""
     try:
         values = torch.as_tensor(sigmas, dtype=torch.float64).flatten()
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"noise levels (sigmas) must be numbers: {error}") from error
     if not len(values) or not torch.isfinite(values).all() or (values <= 0).any():
         raise ValueError("noise levels (sigmas) must be finite and positive, and there must be at least one")
-    if (values.diff() > 0).any():
+    if (values.diff() > SAME_LEVEL * values[:-1]).any():
         raise ValueError("noise levels (sigmas) must fall from the first to the last")
-    return values.tolist()
+    levels = values.tolist()
+    for i in range(1, len(levels)):
+        if levels[i] > levels[i - 1] * (1 - SAME_LEVEL):
+            levels[i] = levels[i - 1]
+    return levels
 
 
 FEWEST_CALLS = 4  # of the fast sampler
@@ -58,7 +65,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
     Corrections are there and, where y is precise, at the hidden levels above, whose target is approximate.
     Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser; at very
-    small levels, where it may be expansive, they would even grow.
+    small levels, where it may be expansive, they would even grow. Where there is nothing to correct, the first level is
+    corrected once: a flow that begins there would never forget the grey image that it started from.
 
     Args:
         spread: the largest standard deviation that y leaves open.
@@ -71,7 +79,10 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     lowest = max(CORRECTED[0] * shown, CORRECTED_DOWN_TO)
     highest = max(CORRECTED[1] * shown, CORRECTED_UP_TO)
     corrected = [lowest <= level <= highest for level in levels]
-    return repeated(levels, corrected, nfe) if any(corrected) else dense_around(first, last, shown, nfe)
+    if any(corrected):
+        return repeated(levels, corrected, nfe)
+    levels = dense_around(first, last, shown, nfe - 1)
+    return [levels[0], *levels]
 
 
 def dense_around(first: float, last: float, centre: float, levels: int) -> list[float]:

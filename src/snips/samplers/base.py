@@ -14,7 +14,7 @@ from torch import Tensor
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count, unknown_name
 from snips.priors.base import Prior, checked_tensor
-from snips.samplers.states import OTHER_RUN, State, Stored, remembered
+from snips.samplers.states import OTHER_RUN, State, Stored
 from snips.streams import Chain
 
 
@@ -30,7 +30,6 @@ class StepInfo:
 
 
 OnStep = Callable[[StepInfo], None]
-Shown = Callable[[float], bool]  # whether a noise level hides nothing that is measured
 SHARED = ("problem", "prior", "samples", "seed", "on_step", "resume")  # arguments that `restore` gives to all samplers
 Steps = Callable[[Sequence[Chain], Stored | None], Iterator[StepInfo]]
 
@@ -98,25 +97,6 @@ def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[st
 def repeats(plan: Sequence[float], i: int) -> bool:
     """Whether call i + 1 of a plan of noise levels is a correction at the level of call i; both count from 0."""
     return i + 1 < len(plan) and plan[i + 1] == plan[i]
-
-
-def flows(plan: Sequence[float], i: int, shown: Shown) -> bool:
-    """Whether the step after call i is one of the flow: nothing is hidden, and neither of its levels is corrected."""
-    return shown(plan[i]) and not repeats(plan, i) and not repeats(plan, i + 1)
-
-
-def in_the_middle(
-    denoised: Tensor, state: State, plan: Sequence[float], i: int, shown: Callable[[float], bool]
-) -> Tensor:
-    """D of the middle of the step after call i of the flow, extrapolated from D and the remembered one before it.
-
-    It is D + h / (2 h_) (D - D_), h = log(sigma / sigma') and h_ that of the step before: the second-order multistep
-    solver of Lu et al. 2022 (DPM-Solver++ 2M). The first step of the flow has D itself.
-    """
-    if i == 0 or not flows(plan, i - 1, shown):
-        return denoised
-    h_before, h = (math.log(plan[j] / plan[j + 1]) for j in (i - 1, i))
-    return remembered(state).lerp(denoised, 1 + h / (2 * h_before))
 
 
 @dataclass(frozen=True)

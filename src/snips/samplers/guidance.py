@@ -29,7 +29,8 @@ from snips.samplers.conditional import Coordinates, Level
 from snips.solvers import Apply, conjugate_gradients, largest_ratio
 from snips.streams import Streams
 
-STEPS = 3  # of conjugate gradients; more help only for blurs with sigma_0 of 0.001 and less
+STEPS = 3  # of conjugate gradients: levels below make up for what is missing
+LAST_STEPS = 30  # of those for the last draw, which nothing follows
 SHARPEST = 30.0  # S sigma is limited to this: a better known coordinate moves D no further
 POWER = 3e-4  # of the cosine coefficients of a photograph's quiet parts, POWER / f^2 with f in cycles per pixel
 BRIGHTNESS = 0.05  # the variance of the mean of all pixels
@@ -121,10 +122,10 @@ class Guide:
             return denoised_bar
         variances = self.model.fitted(x, denoised, self.level.sigma) if variances is None else variances
         return self._conditioned(
-            spread_given_noisy(variances, self.level.sigma), denoised_bar, self._look(self.operator.Vt(x))
+            spread_given_noisy(variances, self.level.sigma), denoised_bar, self._look(self.operator.Vt(x)), STEPS
         )
 
-    def draw(self, x: Tensor, denoised: Tensor, streams: Streams) -> Tensor:
+    def draw(self, x: Tensor, denoised: Tensor, streams: Streams, last: bool = False) -> Tensor:
         """One x_bar of N(D, C) given the look: a draw of N(D, C) that is moved to the look with other noise."""
         H, sigma = self.operator, self.level.sigma
         root = spread_given_noisy(self.model.fitted(x, denoised, sigma), sigma)
@@ -132,7 +133,7 @@ class Guide:
         if not self.hides:
             return drawn_bar
         look = self._look(H.Vt(x)) + (self.sharpness > 0) * H.Vt(streams.normal(x))
-        return self._conditioned(root, drawn_bar, look)
+        return self._conditioned(root, drawn_bar, look, LAST_STEPS if last else STEPS)
 
     def _look(self, x_bar: Tensor) -> Tensor:
         """S y_e; where coordinates are hidden, y_bar / s is level.pull."""
@@ -140,7 +141,7 @@ class Guide:
         offset = (x_bar - pull) / (torch.where(S > 0, S, 1) * self.level.sigma**2)
         return torch.where(S > 0, S * pull - offset, 0)
 
-    def _conditioned(self, root: Tensor, centre_bar: Tensor, look: Tensor) -> Tensor:
+    def _conditioned(self, root: Tensor, centre_bar: Tensor, look: Tensor, steps: int) -> Tensor:
         """centre + R u with (I + R^T S^2 R) u = R^T S (look - S centre), where R R^T = V^T C V."""
         H, S = self.operator, self.sharpness
 
@@ -151,7 +152,7 @@ class Guide:
             return root * self.model.cosines(H.V(x_bar))
 
         wanted = Rt(S * (look - S * centre_bar))
-        return centre_bar + R(conjugate_gradients(lambda u: u + Rt(S**2 * R(u)), wanted, steps=STEPS))
+        return centre_bar + R(conjugate_gradients(lambda u: u + Rt(S**2 * R(u)), wanted, steps=steps))
 
 
 def _sharpness(coordinates: Coordinates, level: Level) -> Tensor:

@@ -29,9 +29,10 @@ from torch import Tensor
 from snips.inverse_problem import InverseProblem
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
-from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, flows, in_the_middle, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import believable_noise
 from snips.samplers.guidance import SUREST, Photographs, spread_given_noisy
+from snips.samplers.multistep import STEPS_VERSION, flows, in_the_middle
 from snips.samplers.states import State, Stored, own_state, remembered, run_mark
 from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
@@ -84,7 +85,7 @@ def matrix_free_steps(
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
-    mark = run_mark("matrix_free", plan, problem, seed=seed, guided=bool(guided))
+    mark = run_mark("matrix_free", plan, problem, seed=seed, guided=bool(guided), steps=STEPS_VERSION)
     state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
     state.mark = mark
     for i in range(state.step, len(plan)):

@@ -39,9 +39,10 @@ from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
 from snips.priors.base import Prior
-from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, flows, in_the_middle, repeats, run
+from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
 from snips.samplers.guidance import SHARPEST, SUREST, Guide, Photographs
+from snips.samplers.multistep import STEPS_VERSION, flows, in_the_middle
 from snips.samplers.states import State, Stored, own_state, remembered, run_mark
 from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Chain, Streams
@@ -96,7 +97,7 @@ def fast_steps(
     def at(sigma: float) -> Guide:
         return Guide(coordinates, model, coordinates.at(sigma), guided)
 
-    mark = run_mark("fast", plan, problem, seed=seed, guided=bool(guided))
+    mark = run_mark("fast", plan, problem, seed=seed, guided=bool(guided), steps=STEPS_VERSION)
     state = _start(coordinates, at(plan[0]), Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
     state.mark = mark
     guide = at(plan[min(state.step, len(plan) - 1)])
@@ -176,7 +177,7 @@ def finish(coordinates: Coordinates, guide: Guide, denoised: Tensor, state: Stat
 
     There x^, which trusts y no further than `SHARPEST`, would be less precise than y.
     """
-    drawn_bar = guide.draw(state.x, denoised, state.streams)
+    drawn_bar = guide.draw(state.x, denoised, state.streams, last=True)
     noise = coordinates.white(state.streams.normal(state.x))
     sure = guide.level.hidden & (SHARPEST * coordinates.spread <= guide.level.sigma)
     return torch.where(sure, torch.addcmul(guide.level.pull, coordinates.spread, noise), drawn_bar)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
+from snips.schedules import SAME_LEVEL
 from snips.streams import Streams
 
 Stored = dict[str, Tensor]  # a State as tensors; with the chains of earlier chunks, `finished`, a whole run
@@ -41,7 +42,6 @@ class State:
 
 
 OTHER_RUN = "the stored state is of another run: go on with"
-SAME_LEVEL = 1e-5  # relative: another rounding, on another device, is no other plan
 
 
 def run_mark(sampler: str, plan: Sequence[float], problem: InverseProblem, **options: float | str) -> Tensor:
@@ -68,7 +68,8 @@ def own_state(stored: Stored | None, mark: Tensor) -> Stored | None:
     other = None if stored is None else stored.get("mark")
     if other is not None and not _same_run(other.to(mark), mark):
         raise ValueError(
-            f"{OTHER_RUN} the measurement, the sampler, the number of calls, the seed and the options that it had"
+            f"{OTHER_RUN} the measurement, the sampler, the number of calls, the seed, the options and the version of "
+            "snips that it had"
         )
     return stored if stored is not None and "x" in stored else None
 
