@@ -92,7 +92,8 @@ def peers(rows: Rows, nfe: int) -> str:
     columns = ["method", "setting", "mean", *FIVE, "std ratio", "coverage of 90 % intervals", "time / bare"]
     mine = [row for row in rows if row["nfe"] == nfe or row["kind"] == "time"]
     kinds = dict.fromkeys((row["method"], setting(row)) for row in mine if row["kind"] == "distance")
-    return table(columns, [peer(*kind, mine) for kind in kinds])
+    ours_first = sorted(kinds, key=lambda kind: kind[0] != "fast")
+    return table(columns, [peer(*kind, mine) for kind in ours_first])
 
 
 def peer(method: str, label: str, rows: Rows) -> list[str]:
