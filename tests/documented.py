@@ -42,7 +42,7 @@ SHORTER = {
     "python benchmarks/overhead.py": "--milliseconds 1",
     "python benchmarks/exactness.py --langevin": "--resume",
     "python benchmarks/exactness.py --stationary": "--nfe 5",
-    "python benchmarks/exactness.py --calibration": "--nfe 5",
+    "python benchmarks/exactness.py --calibration": "--nfe 5 --truths 200",
     "python benchmarks/peers.py": "",
     "python benchmarks/kills.py": "--kills 2 --rounds 1",
     "python benchmarks/malformed.py": "--loaded 10 --restored 2",

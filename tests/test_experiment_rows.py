@@ -109,8 +109,10 @@ def test_quality_of_more_images_and_intervals_of_fewer_are_one_row():
     stored = {**own, "sampler": "langevin", "images": 8, "psnr_mean": 3, "covered_images": 0, "stored_by": "table1"}
     other = {**stored, "problem": "cs4"}
     together = {**own, "images": 8, "psnr_mean": 3, "stored_by": "table1"}
-    assert calls.one_for_algorithm_1([fast, own, stored, other]) == [fast, together, other]
-    assert calls.one_for_algorithm_1([own, {**stored, "images": 2}]) == [own]
+    same = {"langevin": "bfloat16", "langevin 2500": "bfloat16"}
+    assert calls.one_for_algorithm_1([fast, own, stored, other], same) == [fast, together, other]
+    assert calls.one_for_algorithm_1([own, {**stored, "images": 2}], same) == [own]
+    assert calls.one_for_algorithm_1([fast, own, stored], {**same, "langevin": "float32"}) == [fast, own, stored]
 
 
 def test_coverage_over_problems_errs_by_image():

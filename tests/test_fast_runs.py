@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from snips.problems import PROBLEMS
 from snips.results.finished import FinishedChains
 from snips.samplers import fast, fast_steps, langevin, matrix_free
 from snips.samplers.base import is_finite, repeats
+from snips.samplers.multistep import STEPS_VERSION
 from snips.samplers.predictor_corrector import planned_sigmas
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
 from snips.streams import Chain
@@ -188,15 +190,17 @@ def test_a_state_of_another_plan_or_sampler_is_refused(other, three_images, prio
     assert torch.equal(again, fast(three_images, prior, samples=2, chunk=3, **QUICK))
 
 
-def test_a_state_of_a_version_without_marks_is_taken(three_images, prior):
-    """As its plan is the same; where that shows it is not, it is refused, too."""
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+def test_a_state_of_other_steps_is_refused(sampler, three_images, prior, monkeypatch):
+    """Those of an earlier version, whose states had no mark at first."""
     stored = []
-    whole = fast(three_images, prior, samples=2, on_step=lambda info: stored.append(info.state.tensors()), **QUICK)
-    old = [{name: value for name, value in state.items() if name != "mark"} for state in stored]
-    assert torch.equal(fast(three_images, prior, samples=2, resume=old[4], **QUICK), whole)
-    without = next(state for state in old if "memory" not in state)
-    with pytest.raises(ValueError, match="of another run: go on with the noise levels"):
-        fast(three_images, prior, samples=2, sigmas=torch.full((12,), 0.5), resume=without)
+    sampler(three_images, prior, samples=2, on_step=lambda info: stored.append(info.state.tensors()), **QUICK)
+    without = {name: value for name, value in stored[4].items() if name != "mark"}
+    with pytest.raises(ValueError, match="the version of snips that it had"):
+        sampler(three_images, prior, samples=2, resume=without, **QUICK)
+    monkeypatch.setattr(sys.modules[sampler.__module__], "STEPS_VERSION", STEPS_VERSION + 1)
+    with pytest.raises(ValueError, match="the version of snips that it had"):
+        sampler(three_images, prior, samples=2, resume=stored[4], **QUICK)
 
 
 def test_large_but_finite_values_are_no_fault_of_the_prior():

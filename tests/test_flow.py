@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from snips.samplers.matrix_free import flow as flow_without_svd
 from snips.samplers.multistep import in_the_middle
 from snips.samplers.predictor_corrector import flow
 from snips.samplers.states import State
-from snips.schedules import checked_sigmas
+from snips.schedules import checked_sigmas, noise_plan
 from snips.streams import Streams
 
 
@@ -46,6 +47,10 @@ def test_a_denoised_image_that_is_linear_in_log_sigma_is_known_in_the_middle():
     state = State(3, at[0.2], Streams(0, chains_of_one), memory=at[0.5])
     found = in_the_middle(at[0.2], state, plan, 3, shown=lambda sigma: sigma < 0.6)
     torch.testing.assert_close(found, torch.full((1, *SHAPE), math.log(0.2 * 0.15) / 2))
+    short, far = [0.8, 0.8, 0.5, 0.2, 0.005], math.log(0.2) + math.log(0.2 / 0.5)  # a longer step looks no further
+    torch.testing.assert_close(
+        in_the_middle(at[0.2], state, short, 3, shown=lambda sigma: sigma < 0.6), torch.full((1, *SHAPE), far)
+    )
     assert in_the_middle(at[0.5], state, plan, 2, shown=lambda sigma: sigma < 0.6) is at[0.5]  # the first of the flow
 
 
@@ -74,8 +79,25 @@ def test_levels_that_differ_by_rounding_are_one():
     third = 1 / 3
     sigmas = torch.tensor([0.5, third, torch.tensor(third).item(), 0.1, 0.1 * (1 + 1e-7)], dtype=torch.float64)
     assert checked_sigmas(sigmas) == [0.5, third, third, 0.1, 0.1]
-    with pytest.raises(ValueError, match="must fall"):
-        checked_sigmas(torch.tensor([0.1, 0.1001]))
+    for rising in ([0.1, 0.1001], (1 + 9e-6 * torch.arange(1000, dtype=torch.float64)).tolist()):
+        with pytest.raises(ValueError, match="must fall"):
+            checked_sigmas(torch.tensor(rising, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("nfe", range(4, 13))
+@pytest.mark.parametrize(("spread", "shown"), [(2.3, 0.01), (1.0, 0.003), (0.05, 0.003), (10.0, 0.4), (0.2, 0.1)])
+def test_few_levels_do_not_step_over_all_corrections(spread, shown, nfe):
+    plan = noise_plan(spread, shown, nfe)
+    assert len(plan) == nfe
+    corrected = {level for level, following in pairwise(plan) if level == following}
+    assert corrected
+    assert plan[0] not in corrected or plan[0] < 1.01 * max(3 * shown, 0.3)
+
+
+def test_a_plan_below_all_corrections_corrects_its_start():
+    plan = noise_plan(0.5, 100.0, 10)
+    assert plan[0] == plan[1] == pytest.approx(6 * 0.5)
+    assert all(level > following for level, following in pairwise(plan[1:]))
 
 
 @pytest.mark.parametrize("sampler", [fast, matrix_free])

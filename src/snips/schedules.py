@@ -31,12 +31,12 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
         raise ValueError(f"noise levels (sigmas) must be numbers: {error}") from error
     if not len(values) or not torch.isfinite(values).all() or (values <= 0).any():
         raise ValueError("noise levels (sigmas) must be finite and positive, and there must be at least one")
-    if (values.diff() > SAME_LEVEL * values[:-1]).any():
-        raise ValueError("noise levels (sigmas) must fall from the first to the last")
-    levels = values.tolist()
-    for i in range(1, len(levels)):
-        if levels[i] > levels[i - 1] * (1 - SAME_LEVEL):
-            levels[i] = levels[i - 1]
+    levels: list[float] = []
+    for value in values.tolist():
+        before = levels[-1] if levels else math.inf
+        if value > before * (1 + SAME_LEVEL):
+            raise ValueError("noise levels (sigmas) must fall from the first to the last")
+        levels.append(before if value > before * (1 - SAME_LEVEL) else value)
     return levels
 
 
@@ -65,8 +65,8 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     Levels have a constant ratio, and a smaller one around `shown`, where the measured coordinates come out of hiding.
     Corrections are there and, where y is precise, at the hidden levels above, whose target is approximate.
     Below, predictions alone keep the law, while corrections would add up the errors of a learned denoiser; at very
-    small levels, where it may be expansive, they would even grow. Where there is nothing to correct, the first level is
-    corrected once: a flow that begins there would never forget the grey image that it started from.
+    small levels, where it may be expansive, they would even grow. Where all levels are below, the first is corrected
+    once: a flow that begins there would never forget the grey image that it started from.
 
     Args:
         spread: the largest standard deviation that y leaves open.
@@ -79,10 +79,17 @@ def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:
     lowest = max(CORRECTED[0] * shown, CORRECTED_DOWN_TO)
     highest = max(CORRECTED[1] * shown, CORRECTED_UP_TO)
     corrected = [lowest <= level <= highest for level in levels]
-    if any(corrected):
-        return repeated(levels, corrected, nfe)
-    levels = dense_around(first, last, shown, nfe - 1)
-    return [levels[0], *levels]
+    if first < lowest:
+        levels = dense_around(first, last, shown, nfe - 1)
+        return [levels[0], *levels]
+    if not any(corrected):  # few levels may step over them all
+        corrected[nearest(levels, math.sqrt(lowest * highest))] = True
+    return repeated(levels, corrected, nfe)
+
+
+def nearest(levels: list[float], wanted: float) -> int:
+    """Which level is the one with the ratio nearest to 1."""
+    return min(range(len(levels)), key=lambda i: abs(math.log(levels[i] / wanted)))
 
 
 def dense_around(first: float, last: float, centre: float, levels: int) -> list[float]:

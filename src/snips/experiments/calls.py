@@ -160,7 +160,10 @@ def stored_langevin(
 
 
 def describe(results: dict[str, Any]) -> str:
-    rows = sorted(one_for_algorithm_1(results["rows"]), key=lambda row: list(TABLE_1).index(row["problem"]))
+    rows = sorted(
+        one_for_algorithm_1(results["rows"], results.get("precision", {})),
+        key=lambda row: list(TABLE_1).index(row["problem"]),
+    )
     columns = ["problem", "sampler", "images", "samples dB", "mean dB", *FAITHFULNESS_COLUMNS]
     columns += ["of these with intervals", f"{PIXELS} inside (exact: {100 * widest_level(SAMPLES):.0f} %)"]
     columns += [f"{name} inside" for name in SUMMARIES]
@@ -170,8 +173,11 @@ def describe(results: dict[str, Any]) -> str:
     return setting(results) + quality + _over_problems(results["rows"])
 
 
-def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Its quality on the images of `table1` and its intervals on the first of these, in one row instead of two."""
+def one_for_algorithm_1(rows: list[dict[str, Any]], precision: dict[str, str]) -> list[dict[str, Any]]:
+    """Its quality on the images of `table1` and its intervals on the first of these, in one row instead of two.
+
+    Two they stay where the network's precision was not the same.
+    """
     stored = {(row["sampler"], row["problem"]): row for row in rows if row.get("stored_by")}
     joined = []
     for row in rows:
@@ -179,7 +185,10 @@ def one_for_algorithm_1(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         more = stored.pop((row["sampler"].split()[0], row["problem"]), None)
         mine = {name: row[name] for name in ("sampler", "covered_images", "inside")}
-        joined.append(row if more is None or more["images"] < row["images"] else {**more, **mine})
+        if more is not None and precision.get(more["sampler"]) != precision.get(row["sampler"]):
+            joined += [row, more]
+        else:
+            joined.append(row if more is None or more["images"] < row["images"] else {**more, **mine})
     return joined + list(stored.values())
 
 

@@ -24,6 +24,7 @@ from snips.problems import make_operator
 from snips.restoration import Restoration, restore
 from snips.samplers import PRESETS, LangevinPreset
 from snips.samplers.base import OnStep
+from snips.samplers.multistep import STEPS_VERSION
 
 QUICK_NFE, QUICK_SAMPLES = 8, 3
 QUICK_LANGEVIN = LangevinPreset(first=90, last=0.01, levels=12, c=0.033, tau=1)
@@ -63,8 +64,9 @@ class Sampling:
         return {self.sampler: {"samples": self.samples, "seed": self.seed, **chosen}}
 
     def key(self, label: str) -> str:
-        """For the names of its parts: samples of another precision are others."""
-        return label if self.precision == "float32" else f"{label}-{self.precision}"
+        """For the names of its parts: samples of another precision, or of other steps, are others."""
+        steps = f"-steps-{STEPS_VERSION}" if self.sampler == "fast" else ""
+        return label + steps + ("" if self.precision == "float32" else f"-{self.precision}")
 
     def facts(self) -> dict[str, Any]:
         """What results say of it."""

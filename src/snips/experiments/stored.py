@@ -9,6 +9,7 @@ from typing import Any
 
 from snips.files import read_json
 from snips.priors.precision import in_precision
+from snips.samplers.multistep import STEPS_VERSION
 
 
 @contextmanager
@@ -30,7 +31,8 @@ def with_former(
 ) -> dict[str, Any]:
     """With the rows of samplers that only an earlier run had, if it had the same settings and the same first images.
 
-    A sampler may be run on fewer images than another: what is said of images is then said of the longer list.
+    A sampler may be run on fewer images than another: what is said of images is then said of the longer list. Rows of
+    `fast` whose steps were others are left out.
 
     Args:
         name: the experiment.
@@ -40,12 +42,15 @@ def with_former(
         settings: those of both runs, or nothing is taken over.
         order: of the samplers, in which their rows stand.
     """
+    results = {**results, "steps": STEPS_VERSION}
     if not file.is_file():
         return results
     with stored_record(file, name) as former:
         found, names = former["results"], results["names"][""]
         others = any(mine != theirs for mine, theirs in zip(names, found["names"][""], strict=False))
         own = [row for row in found["rows"] if not row.get("stored_by")]
+        if found.get("steps") != STEPS_VERSION:
+            own = [row for row in own if not row["sampler"].startswith("fast")]
         kept = [row for row in own if row["sampler"] not in results["made_by"] and row["sampler"] in order]
         if others or not kept or former["settings"] != settings:
             return results

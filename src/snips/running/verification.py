@@ -135,8 +135,9 @@ def sizes_seen(shift: float, ratio: float, K: int) -> tuple[float, float]:
 
     A true shift of d posterior standard deviations makes the squared one, over noise, 1 + d^2 K / 2 on average, so that
     about every other run would pass the threshold `shift`; fewer do, as what is shifted also widens the other splits.
+    Ratios count by their logarithm.
     """
-    return MOSTLY * math.sqrt(max(shift**2 - 1, 0) * 2 / K), 1 + MOSTLY * (ratio - 1)
+    return MOSTLY * math.sqrt(max(shift**2 - 1, 0) * 2 / K), ratio**MOSTLY
 
 
 def _random_splits(K: int) -> list[Tensor]:

@@ -38,7 +38,7 @@ from snips.schedules import checked_sigmas, noise_plan
 from snips.solvers import Apply, conjugate_gradients
 from snips.streams import Chain, Streams
 
-CG_STEPS, CG_TOLERANCE = 40, 1e-3  # of each draw; the noise of the level hides what is left
+CG_STEPS, CG_TOLERANCE = 40, 1e-3  # of each draw; the noise of the level hides what is left, but for the last
 MOST_BELIEVED = 100.0  # y is believed to sigma s_max / MOST_BELIEVED at most: better is not solvable in so few steps
 TERMS = 20  # of the Chebyshev series
 

@@ -12,7 +12,7 @@ from snips.samplers.states import State, remembered
 
 Shown = Callable[[float], bool]  # whether a noise level hides nothing that is measured
 STEPS_VERSION = 2  # of `fast` and `matrix_free`: a state that other steps stored is of another run
-FIRST_STEP = 0.07  # sigma' / sigma of the flow's first step, at the least
+FIRST_STEP = 0.07  # sigma' / sigma of the flow's first step, at the least: larger ones lose too much variance
 LONGER = 2.0  # than the step before: as far as `in_the_middle` looks ahead
 
 
@@ -29,9 +29,9 @@ def flows(plan: Sequence[float], i: int, shown: Shown) -> bool:
 def in_the_middle(denoised: Tensor, state: State, plan: Sequence[float], i: int, shown: Shown) -> Tensor:
     """D of the middle of the step after call i of the flow, extrapolated from D and the remembered one before it.
 
-    It is D + h / (2 h_) (D - D_), h = log(sigma / sigma') and h_ that of the step before: the second-order multistep
-    solver of Lu et al. 2022 (DPM-Solver++ 2M). The first step of the flow has D itself, and a step that is much longer
-    than the one before looks no further ahead than the plans of `noise_plan` do.
+    It is D + min(h / h_, 2) / 2 (D - D_), h = log(sigma / sigma') and h_ that of the step before: the second-order
+    multistep solver of Lu et al. 2022 (DPM-Solver++ 2M), but that a step which is more than twice as long as the one
+    before looks no further ahead. The first step of the flow has D itself.
     """
     if i == 0 or not flows(plan, i - 1, shown):
         return denoised

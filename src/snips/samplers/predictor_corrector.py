@@ -20,9 +20,10 @@ Brownian bridge to y_bar / s. There are two such steps:
   where s sigma crosses sigma_0. x^ is drawn around D by `guidance.Guide`, as its mean alone would lose variance in
   large steps; the guide also moves it towards y. Where corrections follow, k is so small that a z_0 fits into the
   prediction's noise: z_0 is the half noise that the first correction shares. A fresh one would shrink the variance.
-- Below, the flow: k = sigma' / sigma, for s = 0 the largest, which leaves no noise at all (DDIM). Then small steps are
-  exact with D itself, and x^ = `in_the_middle`, which the call before tells, makes large ones more exact by an order.
-  The noise that is left is that of what y tells: A' - k^2 A = sigma'^2 (q - q').
+- Below, the flow, unless its first step were very large: k = sigma' / sigma, for s = 0 the largest, which leaves no
+  noise at all (DDIM). Then small steps are exact with D itself, and x^ = `in_the_middle`, which the call before tells,
+  makes large ones more exact by an order. The noise that is left is that of what y tells:
+  A' - k^2 A = sigma'^2 (q - q').
 
 Once nothing is hidden, x is independent of y given the noisy image: corrections converge to its exact posterior, the
 flow keeps it, and the sample is an x^ of the guide at the last, smallest level.

@@ -62,16 +62,17 @@ def _print_of(y: Tensor) -> tuple[float, float]:
 def own_state(stored: Stored | None, mark: Tensor) -> Stored | None:
     """The state where a run with this mark stopped, None where that was between two chunks; another run's is refused.
 
-    A state without a mark is of a version that set none. Such states come from files alone, and `Checkpoint` has told
-    those of different measurements, samplers, plans and seeds apart ever since: they are taken.
+    A state without a mark is of a version that set none, so of other steps.
     """
-    other = None if stored is None else stored.get("mark")
-    if other is not None and not _same_run(other.to(mark), mark):
+    if stored is None:
+        return None
+    other, within = stored.get("mark"), "x" in stored
+    if (within and other is None) or (other is not None and not _same_run(other.to(mark), mark)):
         raise ValueError(
             f"{OTHER_RUN} the measurement, the sampler, the number of calls, the seed, the options and the version of "
             "snips that it had"
         )
-    return stored if stored is not None and "x" in stored else None
+    return stored if within else None
 
 
 def _same_run(mark: Tensor, other: Tensor) -> bool:
