@@ -26,13 +26,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from exact_priors import FIVE, SAMPLES, SIZE, Case, compare, directions, exact_again, make_case, patch_mixture
+from exact_priors import FIVE, SAMPLES, SIZE, Case, compare, directions, exact_again, make_case, patch_mixture, steps
 from measure import RESULTS, print_table, store
 from snips import InverseProblem, make_operator
 from snips.metrics import calibration
 from snips.priors import GaussianMixture
 from snips.samplers import fast, langevin
-from snips.samplers.multistep import STEPS_VERSION
 from stationary import stationary
 
 matplotlib.use("Agg")
@@ -65,11 +64,6 @@ class Measured:
         self.rows.append({**row, **compare(case, run(), directions(SIZE**2, seed))})
         print(*row.values(), f"{self.rows[-1]['ratio']:.2f} ({time.perf_counter() - started:.0f} s)", flush=True)
         store(self.name, self.rows)
-
-
-def steps(sampler: str) -> int | None:
-    """The version of our fast sampler's steps: stored rows of others are measured again."""
-    return STEPS_VERSION if sampler == "fast" else None
 
 
 def stored_rows(name: str) -> list[dict]:

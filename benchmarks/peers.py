@@ -25,24 +25,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exact_priors import FIVE, SIZE, Case, compare, directions, make_case, patch_mixture
+from exact_priors import FIVE, SIZE, Case, compare, directions, make_case, patch_mixture, steps
 from measure import RESULTS, print_table, store
 from peer_methods import METHODS, SIGMA_0, Setting, draw
 from snips import InverseProblem, make_operator
 from snips.metrics import calibration
 from snips.priors import GaussianMixture
-from snips.samplers.multistep import STEPS_VERSION
 
 CALLS, SWEEP_CALLS = (25, 50, 100), 50
 SAMPLES, MEASUREMENTS, SEED = 500, 4, 1
 SWEEP_SAMPLES, SWEEP_MEASUREMENTS, SWEEP_SEED = 250, 1, 100
 TIMED_CALLS, TIMED_ROUNDS, TIMED_PROBLEM = 25, 3, "sr4"
 TRUTHS, INTERVAL_SAMPLES = 50, 19
-
-
-def steps(method: str) -> int | None:
-    """The version of our sampler's steps: rows of others are measured again."""
-    return STEPS_VERSION if method == "fast" else None
 
 
 class Results:
