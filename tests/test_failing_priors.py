@@ -85,3 +85,18 @@ def test_a_prior_that_returns_no_image_is_named(wrap, message, mirrored, three_i
 def test_a_prior_that_returns_no_image_is_named_also_in_tiles():
     with pytest.raises(ValueError, match="returned a tuple"):
         TiledPrior(Wrapped(lambda x: (x,)), side=32, margin=0).denoise(torch.rand(1, 1, 96, 96), 0.1)
+
+
+def test_numbers_too_large_to_go_on_with_are_named(three_images, prior):
+    """They are finite; the step after them is not. Nothing of it is handed out, and so nothing is stored."""
+
+    class Huge(BreaksAt):
+        def denoise(self, x, sigma):
+            self.calls += 1
+            return torch.full_like(x, 1.7e308) if self.calls == self.call else self.prior.denoise(x, sigma)
+
+    steps = []
+    told = r"step 12 of 12, sigma = 0\.\d+ ended in NaN or Inf: .* numbers up to 1\.7e\+308"
+    with pytest.raises(ValueError, match=told):
+        fast(three_images, Huge(prior, 12), samples=1, nfe=12, on_step=steps.append)
+    assert [info.step for info in steps] == list(range(1, 12))

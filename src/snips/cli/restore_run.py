@@ -103,8 +103,10 @@ class RestoreRun:
         except Interrupted as stop:
             return self.kept(stop), 130
         except Broken as failure:
-            if failure.finished is None or self.checkpoint is not None:
-                raise
+            if self.checkpoint is not None:
+                raise ValueError(f"{failure}; the steps before are kept: the same command goes on") from failure
+            if failure.finished is None:
+                raise ValueError(f"{failure} before a sample was finished; --resume would keep its steps") from failure
             note(f"error: {failure}; {failure.finished.settings['interrupted']} samples are kept", quiet=False)
             return self._with_origin(failure.finished), 2
 

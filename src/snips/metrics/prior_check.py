@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from snips.metrics.quality import psnr
-from snips.priors.base import Prior, checked_tensor
+from snips.priors.base import Prior, denoised_copy
 from snips.priors.denoiser import ForeignDenoiser
 from snips.streams import checked_seed
 
@@ -96,7 +96,7 @@ def check_prior(
 
 def _measure(prior: Prior, clean: Tensor, noise: Tensor, sigma: float, seed: int) -> LevelReport:
     x = clean + sigma * noise
-    denoised = checked_tensor(prior.denoise(x, sigma))
+    denoised = denoised_copy(prior, x, sigma)
     if denoised.shape != x.shape or not torch.isfinite(denoised).all():
         raise ValueError(f"the prior changed the shape of the image, or returned NaN or Inf, at sigma = {sigma:g}")
     error = denoised - clean
@@ -125,7 +125,7 @@ def _jacobian(prior: Prior, x: Tensor, denoised: Tensor, sigma: float, seed: int
     traces, differences, scales = [], [], []
     for _ in range(PAIRS):
         u, v = (torch.randn(x.shape, generator=random).to(x) for _ in range(2))
-        Ju, Jv = ((prior.denoise(x + step * w, sigma) - denoised) / step for w in (u, v))
+        Ju, Jv = ((denoised_copy(prior, x + step * w, sigma) - denoised) / step for w in (u, v))
         traces.append(float(((u * Ju).mean() + (v * Jv).mean()) / 2))
         differences.append(((u * Jv).flatten(1).sum(1) - (v * Ju).flatten(1).sum(1)).square().mean())
         scales.append((Ju.flatten(1).square().sum(1) + Jv.flatten(1).square().sum(1)).mean() / 2)
@@ -144,7 +144,7 @@ def _ignores_sigma(prior: Prior, clean: Tensor, noise: Tensor, sigmas: tuple[flo
     """Whether twice the sigma changes nothing."""
     sigma = sigmas[len(sigmas) // 2]
     x = clean + sigma * noise
-    once, twice = prior.denoise(x, sigma), prior.denoise(x, 2 * sigma)
+    once, twice = (denoised_copy(prior, x, level) for level in (sigma, 2 * sigma))
     return bool((once - twice).norm() <= 1e-5 * once.norm())
 
 

@@ -23,7 +23,7 @@ class Prior(nn.Module):
 
     def score(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         """The gradient of the log density of images with noise of level sigma, at x (B, C, H, W)."""
-        return (self.denoise(x, sigma) - x) / per_image(sigma, x) ** 2
+        return (denoised_copy(self, x, sigma) - x) / per_image(sigma, x) ** 2
 
     def with_stored_weights(self) -> Prior:
         """The prior as it was stored: another where this one only computes it in lower precision."""
@@ -44,6 +44,11 @@ def checked_tensor(denoised: object) -> Tensor:
     if not isinstance(denoised, Tensor):
         raise ValueError(f"the prior returned a {type(denoised).__name__}: it must return the denoised image, a tensor")
     return denoised
+
+
+def denoised_copy(prior: Prior, x: Tensor, sigma: float | Tensor) -> Tensor:
+    """D(x): a prior may work in place, or return the same buffer each time, without harm to x or to an earlier D."""
+    return checked_tensor(prior.denoise(x.clone(), sigma)).clone()
 
 
 def per_image(sigma: float | Tensor, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from snips.priors.base import Prior, checked_tensor
+from snips.priors.base import Prior, denoised_copy
 from snips.priors.blocks import Attention
 from snips.priors.precision import LowPrecision
 from snips.priors.unet import UNet
@@ -38,7 +38,7 @@ class TiledPrior(Prior):
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
         prior, tiled = self.prior, partial(in_tiles, side=self.side, margin=self.margin)
         if not isinstance(prior, UNet | LowPrecision):
-            return tiled(lambda part: checked_tensor(prior.denoise(part, sigma)), x)
+            return tiled(lambda part: denoised_copy(prior, part, sigma), x)
 
         def residual(white: Tensor, linear: Tensor, level: Tensor) -> Tensor:
             return tiled(lambda a, b: prior.residual(a, b, level), white, linear)

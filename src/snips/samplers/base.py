@@ -13,7 +13,7 @@ from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count, unknown_name
-from snips.priors.base import Prior, checked_tensor
+from snips.priors.base import Prior, denoised_copy
 from snips.samplers.states import OTHER_RUN, State, Stored
 from snips.streams import Chain
 
@@ -75,12 +75,20 @@ def _check_chains(stored: Stored, finished: int, parts: list[list[Chain]]) -> No
 def _run_part(steps: Iterator[StepInfo], index: int, parts: int, on_step: OnStep | None) -> Tensor:
     info = None
     for info in steps:
+        _check_finite(info)
         if on_step is not None:
             done = index * info.total + info.step
             on_step(StepInfo(done, parts * info.total, info.sigma, info.denoised, info.state))
     if info is None:
         raise ValueError("the stored state has no steps left: it is that of a finished run, or of one with more calls")
     return info.state.x
+
+
+def _check_finite(info: StepInfo) -> None:
+    """Numbers that are finite may still be too large for the step that follows; it must not be stored."""
+    if not is_finite(info.state.x):
+        where, largest = f"step {info.step} of {info.total}, sigma = {info.sigma:.4g}", float(info.denoised.abs().max())
+        raise PriorFailed(f"{where} ended in NaN or Inf: the prior returned numbers up to {largest:.3g} there")
 
 
 def check_options(name: str, sampler: Callable[..., Tensor], options: Mapping[str, Any]) -> None:
@@ -128,7 +136,7 @@ class PriorFailed(ValueError):
 def denoise(prior: Prior, x: Tensor, sigma: float, place: object) -> Tensor:
     """One call of the prior, with what it returns checked; `place` says, as text, where in the run that was."""
     with torch.no_grad():
-        denoised = checked_tensor(prior.denoise(x, sigma))
+        denoised = denoised_copy(prior, x, sigma)
     if denoised.shape != x.shape or denoised.dtype != x.dtype or denoised.device != x.device:
         raise ValueError(
             f"the prior returned {denoised.dtype} {tuple(denoised.shape)} on {denoised.device} "

@@ -19,7 +19,7 @@ from torch import Tensor
 from snips.images import luminance
 from snips.inverse_problem import InverseProblem
 from snips.names import check_count
-from snips.priors.base import Prior, checked_tensor
+from snips.priors.base import Prior, denoised_copy
 from snips.problems import make_operator
 from snips.samplers.base import denoise
 
@@ -99,7 +99,7 @@ class GreyPrior(Prior):
         self.colour = colour
 
     def denoise(self, x: Tensor, sigma: float | Tensor) -> Tensor:
-        return checked_tensor(self.colour.denoise(x.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)).mean(1, keepdim=True)
+        return denoised_copy(self.colour, x.expand(-1, 3, -1, -1), math.sqrt(3) * sigma).mean(1, keepdim=True)
 
 
 def _check(problem: InverseProblem, weight: float, denoiser_sigma: float) -> None:
