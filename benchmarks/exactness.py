@@ -32,6 +32,7 @@ from snips import InverseProblem, make_operator
 from snips.metrics import calibration
 from snips.priors import GaussianMixture
 from snips.samplers import fast, langevin
+from snips.samplers.multistep import STEPS_VERSION
 from stationary import stationary
 
 matplotlib.use("Agg")
@@ -154,7 +155,7 @@ def calibrate(nfe: int, truths: int, mixture: int) -> None:
         samplers["fast"] = partial(fast, problem, prior, nfe=nfe, samples=RANKED, seed=seed, chunk=truths)
         for sampler, drawn in samplers.items():
             rows.append({"problem": name, "sampler": sampler, "calls": nfe, **ranked(drawn(), truth)})
-            store(RANKS if first else f"{RANKS}_{mixture}", rows)
+            store(RANKS if first else f"{RANKS}_{mixture}", rows, steps=STEPS_VERSION)
     show_calibration(rows)
     if first:
         plot_ranks([row for row in rows if row["sampler"] == "fast"])

@@ -23,6 +23,7 @@ from snips.experiments.published import TABLE_1
 from snips.images import luminance
 from snips.priors import GaussianMixture
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 from snips.training.image_files import load_images
 
 COMPONENTS, STEPS = 6, 10
@@ -84,7 +85,7 @@ def main() -> None:
         line += [f"{r[f'{k}_difference']:+.2f} ± {r[f'{k}_error']:.2f}" for k in ("samples", "mean")]
     columns = ["problem", "sampler", "samples dB", "mean dB", "std", "samples - exact", "mean - exact"]
     print_table(f"{TRUTHS} truths of a mixture of faces, {SAMPLES} samples each, sigma_0 = {SIGMA_0}", columns, table)
-    store("face_mixture", rows)
+    store("face_mixture", rows, steps=STEPS_VERSION)
 
 
 if __name__ == "__main__":

@@ -66,13 +66,17 @@ def command() -> str:
     return " ".join("FOLDER" if before in PLACES else word for before, word in words)
 
 
-def store(name: str, results: object, prior: Prior | None = None) -> None:
-    """Keep results as JSON with the command and the machine that made them, and the weights of a prior."""
+def store(name: str, results: object, prior: Prior | None = None, steps: int | None = None) -> None:
+    """Keep results as JSON with the command and the machine that made them, and the weights of a prior.
+
+    `steps` is the version of the fast sampler's steps, STEPS_VERSION, where samples of it were measured.
+    """
     RESULTS.mkdir(exist_ok=True)
     record = {
         "command": command(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}",
         **({} if prior is None else {"weights": weights_digest(prior)}),
+        **({} if steps is None else {"steps": steps}),
         "results": results,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")

@@ -22,6 +22,7 @@ from snips.experiments.datasets import celeba
 from snips.metrics import psnr
 from snips.priors import Prior
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 
 IMAGES, SAMPLES, SIGMA_0 = 8, 8, 0.1
 PROBLEMS = ("cs4", "cs8", "cs16")
@@ -91,7 +92,7 @@ def main() -> None:
     table = [[r["problem"], f"{r['sigma_seen']:.3f}", *(f"{r[key]:.2f}" for key in keys)] for r in rows]
     columns = ["problem", "sigma seen", "message passing dB", "mean of infinitely many dB", f"mean of {SAMPLES} dB"]
     print_table(f"{IMAGES} faces, sigma_0 = {SIGMA_0}", columns, table)
-    store("message_passing", rows, prior)
+    store("message_passing", rows, prior, steps=STEPS_VERSION)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from snips import InverseProblem, make_operator
 from snips.experiments.datasets import celeba
 from snips.priors import Prior
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 
 IMAGES, SAMPLES, EXACT_IMAGES, EXACT_SEED = 4, 24, 200, 1
 SIGMAS, CALLS = (0.1, 0.4, 1.2), (50, 100)
@@ -77,7 +78,7 @@ def main() -> None:
         for r in rows
     ]
     print_table("samples / one call", ["prior", "sigma_0", "calls", *quantities], table)
-    store("one_call", rows, network)
+    store("one_call", rows, network, steps=STEPS_VERSION)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from snips.priors import Prior
 from snips.priors.digest import weights_digest
 from snips.priors.precision import PRECISIONS, with_precision
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 
 IMAGES, SAMPLES = 16, 19  # from the lowest to the highest of 19 samples is a 90 % interval
 SHAPE = (3, 64, 64)
@@ -91,22 +92,23 @@ def main() -> None:
     for name, (source, truth) in product(TABLE_1, truths.items()):
         if (name, source) not in [(row["problem"], row["truths"]) for row in rows]:
             rows.append(row_of(name, source, truth, prior))
-            store(UNFINISHED, rows, prior)
+            store(UNFINISHED, rows, prior, steps=STEPS_VERSION)
     table = [
         [r["problem"], r["truths"], *(f"{r[k]:.3f} ± {r[f'{k}_error']:.3f}" for k in ("ratio", "coverage"))]
         for r in rows
     ]
     title = f"{IMAGES} truths, {SAMPLES} samples each, sigma_0 = {SIGMA_CELEBA}"
     print_table(title, ["problem", "truths", "variance / error", f"coverage (exact: {LEVEL})"], table)
-    store("own_truths", rows, prior)
+    store("own_truths", rows, prior, steps=STEPS_VERSION)
     (RESULTS / f"{UNFINISHED}.json").unlink()
 
 
 def rows_so_far(prior: Prior) -> list[dict[str, object]]:
-    """Of a run that was stopped, if it had the same weights: each row takes minutes."""
+    """Of a run that was stopped, if it had the same weights and steps: each row takes minutes."""
     file = RESULTS / f"{UNFINISHED}.json"
     record = json.loads(file.read_text()) if file.is_file() else {}
-    return record["results"] if record.get("weights") == weights_digest(prior) else []
+    same = (record.get("weights"), record.get("steps")) == (weights_digest(prior), STEPS_VERSION)
+    return record["results"] if same else []
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ Needs deepinv 0.5, `pip install '.[deepinv]'`; beside a CPU build of torch:
 
 Priors and distances are those of exact_priors.py. The peers' settings, and the constants of `fast`, were chosen with
 other measurements than the final ones. What is measured already is kept in benchmarks/results/peers.json and not
-repeated, but for `fast` where its steps have changed; delete the file to begin anew.
+repeated, but for `fast` where its steps have changed, and for a sweep of other measurements; delete the file to begin
+anew. A whole run leaves only the rows that it needed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from snips.priors import GaussianMixture
 
 CALLS, SWEEP_CALLS = (25, 50, 100), 50
 SAMPLES, MEASUREMENTS, SEED = 500, 4, 1
-SWEEP_SAMPLES, SWEEP_MEASUREMENTS, SWEEP_SEED = 250, 1, 100
+SWEEP_SAMPLES, SWEEP_MEASUREMENTS, SWEEP_SEED = 250, 2, 100
 TIMED_CALLS, TIMED_ROUNDS, TIMED_PROBLEM = 25, 3, "sr4"
 TRUTHS, INTERVAL_SAMPLES = 50, 19
 
@@ -45,20 +46,35 @@ class Results:
     def __init__(self) -> None:
         file = RESULTS / "peers.json"
         stored = json.loads(file.read_text())["results"] if file.is_file() else []
-        current = [row for row in stored if row.get("steps") == steps(row["method"])]
-        self.rows: dict[str, dict[str, Any]] = {self.key(row): row for row in current}
+        self.rows: dict[str, dict[str, Any]] = {self.key(row): row for row in stored if self.current(row)}
+        self.asked: dict[str, None] = {}  # keys, in the order of the run
+
+    @staticmethod
+    def current(row: dict[str, Any]) -> bool:
+        """Whether it would be measured in the same way now."""
+        measurements = SWEEP_MEASUREMENTS if row["kind"] == "sweep" else None
+        return row.get("steps") == steps(row["method"]) and row.get("measurements") == measurements
 
     @staticmethod
     def key(row: dict[str, Any]) -> str:
         return json.dumps([row[name] for name in ("kind", "method", "setting", "nfe", "problem")])
 
     def measure(self, row: dict[str, Any], run: Callable[[], dict[str, float]]) -> dict[str, Any]:
-        if self.key(row) not in self.rows:
+        key = self.key(row)
+        self.asked[key] = None
+        if key not in self.rows:
             found = {"steps": steps(row["method"]), **run()}
-            self.rows[self.key(row)] = {**row, **{name: value for name, value in found.items() if value is not None}}
+            self.rows[key] = {**row, **{name: value for name, value in found.items() if value is not None}}
             store("peers", list(self.rows.values()))
-            print(*self.rows[self.key(row)].values(), flush=True)
-        return self.rows[self.key(row)]
+            print(*self.rows[key].values(), flush=True)
+        return self.rows[key]
+
+    def forget_others(self) -> None:
+        """After a whole run: rows that it did not ask for are of settings no longer swept, or no longer the best."""
+        kept = {key: self.rows[key] for key in self.asked}
+        if list(kept) != list(self.rows):
+            self.rows = kept
+            store("peers", list(kept.values()))
 
 
 def distance(row: dict[str, Any], prior: GaussianMixture, case: Case, samples: int, projections: Tensor) -> dict:
@@ -76,8 +92,9 @@ def coverage(row: dict[str, Any], prior: GaussianMixture) -> dict:
 
 
 def rows_for(kind: str, method: str, setting: Setting, nfe: int) -> Iterator[dict[str, Any]]:
+    more = {"measurements": SWEEP_MEASUREMENTS} if kind == "sweep" else {}
     for problem in FIVE:
-        yield {"kind": kind, "method": method, "setting": setting, "nfe": nfe, "problem": problem}
+        yield {"kind": kind, "method": method, "setting": setting, "nfe": nfe, "problem": problem, **more}
 
 
 def best_settings(results: Results, prior: GaussianMixture, projections: Tensor) -> dict[str, list[Setting]]:
@@ -107,11 +124,13 @@ def times(results: Results, chosen: dict[str, list[Setting]], prior: GaussianMix
         for method, settings in chosen.items()
         for setting in settings
     ]
+    found: list[float] = []
     if any(results.key(row) not in results.rows for row in wanted):
-        for row, ratio in zip(wanted, _over_bare(wanted, prior), strict=True):
+        found = _over_bare(wanted, prior)
+        for row in wanted:
             results.rows.pop(results.key(row), None)
-            results.measure(row, lambda ratio=ratio: {"over_bare": ratio})
-    return {json.dumps([r["method"], r["setting"]]): results.rows[results.key(r)]["over_bare"] for r in wanted}
+    stored = [results.measure(row, lambda i=i: {"over_bare": found[i]}) for i, row in enumerate(wanted)]
+    return {json.dumps([row["method"], row["setting"]]): row["over_bare"] for row in stored}
 
 
 def _over_bare(rows: list[dict[str, Any]], prior: GaussianMixture) -> list[float]:
@@ -190,6 +209,8 @@ def main() -> None:
     for nfe in (options.nfe,) if options.nfe else CALLS:
         table = list(final(results, chosen, prior, nfe, projections, over_bare))
         print_table(f"distance / distance of exact sets, {SAMPLES} samples, {nfe} calls", columns, table)
+    if not options.nfe:
+        results.forget_others()
 
 
 if __name__ == "__main__":

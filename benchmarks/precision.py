@@ -23,6 +23,7 @@ from snips.metrics import psnr
 from snips.priors import Prior
 from snips.priors.precision import PRECISIONS, with_precision
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 
 IMAGES, SAMPLES = 8, 8
 SIGMAS = (0.01, 0.05, 0.2, 1.0)
@@ -77,7 +78,7 @@ def main() -> None:
     ]
     print_table(f"PSNR in dB, {IMAGES} faces, sigma_0 = {SIGMA_CELEBA}", ["", *PRECISIONS, "difference"], table)
     print(f"a call for {IMAGES} images is {full / low:.2f} times as fast in {PRECISIONS[1]}")
-    store("precision", {"call_speedup": full / low, "rows": rows})
+    store("precision", {"call_speedup": full / low, "rows": rows}, steps=STEPS_VERSION)
 
 
 if __name__ == "__main__":

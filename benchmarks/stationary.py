@@ -19,6 +19,7 @@ from snips.operators import Zero
 from snips.priors import StationaryGaussian
 from snips.priors.stationary import SolvedPosterior
 from snips.samplers import fast
+from snips.samplers.multistep import STEPS_VERSION
 
 SIZE, SIGMA_0, SAMPLES, EXACT_SAMPLES, CHUNK = 64, 0.1, 2400, 400, 200
 BANDS = ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16), (16, math.inf))  # from (without) .. to (with); the first has 0 too
@@ -102,7 +103,7 @@ def stationary(seed: int, nfe: int) -> None:
     rows = []
     for name in OPERATORS:
         rows.append(compare(name, seed, nfe))
-        store("exactness_stationary", rows)
+        store("exactness_stationary", rows, steps=STEPS_VERSION)
         print(name, *(f"{ratio:.3f}" for ratio in rows[-1]["ratios"]), flush=True)
     labels = [f"{low} .. {high}" for low, high in BANDS]
     columns = ["problem", *labels, "worst", f"mean error (noise {SAMPLES**-0.5:.3f})"]

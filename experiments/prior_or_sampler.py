@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from snips.samplers.multistep import STEPS_VERSION
+
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks" / "results"
 DENOISING = ROOT / "experiments" / "results" / "denoising_faces.json"
@@ -25,6 +27,8 @@ def reasons(table1: dict[str, Any]) -> str:
     mixture, own, one_call, passing = (record["results"] for record in records.values() if record is not None)
     others = [name for name, r in records.items() if r and r.get("weights", _digest(table1)) != _digest(table1)]
     doubt = f"Measured with other weights: {', '.join(others)}.\n\n" if others else ""
+    former = [name for name, r in records.items() if r and r.get("steps") != STEPS_VERSION]
+    doubt += f"Measured with former steps of `fast`: {', '.join(former)}.\n\n" if former else ""
     return f"""{head}{doubt}{_with_an_exact_prior(mixture)}
 {_with_its_own_truths(own)}
 {_beside_one_call(one_call)}

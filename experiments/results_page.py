@@ -17,6 +17,7 @@ from pathlib import Path
 
 from prior_or_sampler import reasons
 from snips.experiments import EXPERIMENTS
+from snips.samplers.multistep import STEPS_VERSION
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "results.md"
@@ -30,10 +31,10 @@ made it, to be run with `--out experiments/results`.
 
 FOLDER holds the collections: `celeba/img_align_celeba` with `celeba/list_eval_partition.txt`, `scenes/test` and
 `bedrooms`. LSUN is not used: outdoor scenes stand in for its towers, and other bedrooms for its own.
-
-Figures of `fast` are those of version 0.1.0. Since then its last steps are of
-[another kind](fast_sampler_trials.md#the-flow); all is being measured again.
 """
+
+WITHOUT_FAST = ("ablation", "red_sweep")
+FORMER = "\nMeasured with former steps of `fast`, see the [trials](fast_sampler_trials.md).\n"
 
 PROBLEMS = {
     "deblur_uniform": "Uniform blur of 5 x 5",
@@ -73,7 +74,14 @@ def section(name: str, file: Path, bundled: Path) -> str:
     record = json.loads(file.read_text())
     made = f"`{file.relative_to(file.parents[3])}`, made by `{record['command']}` ({record['machine']})."
     text = EXPERIMENTS[name].describe(record["results"])
-    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n\n{text}{gallery(name, bundled)}"
+    former = FORMER if outdated(name, record) else ""
+    return f"## {EXPERIMENTS[name].summary}\n\n{made}\n{former}\n{text}{gallery(name, bundled)}"
+
+
+def outdated(name: str, record: dict) -> bool:
+    """Whether figures of `fast` are those of other steps than it has now."""
+    steps = record["results"].get("steps") or record["versions"].get("steps of fast")
+    return name not in WITHOUT_FAST and steps != STEPS_VERSION
 
 
 def gallery(name: str, file: Path) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from snips import make_operator
 from snips.operators import Dense, LinearOperator, Zero
-from snips.priors import Gaussian
+from snips.priors import Gaussian, Prior
 from snips.problems import PROBLEMS
 from snips.streams import Chain
 
@@ -55,3 +55,16 @@ def directions(samples: torch.Tensor, posterior: Gaussian) -> torch.Tensor:
 
 def chains(K: int) -> list[Chain]:
     return [Chain(0, k) for k in range(K)]
+
+
+class Counted(Prior):
+    """Remembers how often each image was denoised."""
+
+    def __init__(self, prior: Prior) -> None:
+        super().__init__()
+        self.prior, self.calls, self.sigmas = prior, 0, []
+
+    def denoise(self, x, sigma):
+        self.calls += len(x)
+        self.sigmas.append(float(sigma))
+        return self.prior.denoise(x, sigma)

@@ -9,12 +9,30 @@ from typing import Any
 
 import pytest
 
+from snips.samplers.multistep import STEPS_VERSION
+
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 FIVE = ("sr4", "sr2", "deblur_uniform", "cs4", "cs8")
 
 
 def stored(name: str) -> list[dict[str, Any]]:
     return json.loads((RESULTS / f"{name}.json").read_text())["results"]
+
+
+MEASURED = ("calibration", "stationary")
+APART = ("face_mixture", "own_truths", "one_call", "message_passing")  # that tell prior and sampler apart
+
+
+@pytest.mark.parametrize("name", [*(f"exactness_{name}" for name in MEASURED), *APART, "precision"])
+def test_figures_are_of_the_present_steps(name):
+    assert json.loads((RESULTS / f"{name}.json").read_text())["steps"] == STEPS_VERSION
+
+
+@pytest.mark.parametrize("name", ["exactness", "peers"])
+def test_each_row_is_of_the_present_steps(name):
+    rows = [row for row in stored(name) if "fast" in (row.get("sampler"), row.get("method"))]
+    assert len(rows) > 20
+    assert {row["steps"] for row in rows} == {STEPS_VERSION}
 
 
 def distance(problem: str, calls: int, sigma_0: float) -> float:

@@ -15,6 +15,7 @@ from snips.experiments.sampled import prior_identity
 from snips.files import write_json
 from snips.priors.digest import weights_digest
 from snips.priors.precision import LowPrecision
+from snips.samplers.multistep import STEPS_VERSION
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,7 +49,7 @@ def page(tmp_path, monkeypatch):
         "message_passing": [{"problem": "cs4", "message_passing": 27.0, "mean_of_infinitely_many": 26.5}],
     }
     for name, rows in results.items():
-        write_json(tmp_path / f"{name}.json", {"results": rows, "weights": "1"})
+        write_json(tmp_path / f"{name}.json", {"results": rows, "weights": "1", "steps": STEPS_VERSION})
     return module
 
 
@@ -76,18 +77,19 @@ def test_the_docs_page_says_what_limits_table_1(page):
     assert "have 27.00 and 26.50 dB for cs4" in text
     assert "up to 0.90 dB below the paper's. With an exact denoiser the sampler loses at most 0.14 dB." in text
     assert "an estimate without it is at most 0.50 dB better" in text
-    assert "other weights" not in text
+    assert "Measured with" not in text
 
 
 def test_the_verdict_on_the_sampler_is_computed(page, tmp_path):
     assert "No figure of `fast` is below the paper's." in page.reasons(table_1(-0.2))
     wide = [{"problem": "sr4", "truths": source, "ratio": 1.4, "ratio_error": 0.1, "coverage": 0.9}
             for source in ("the prior's own", "CelebA")]  # fmt: skip
-    write_json(tmp_path / "own_truths.json", {"results": wide, "weights": "2"})
+    write_json(tmp_path / "own_truths.json", {"results": wide, "weights": "2", "steps": STEPS_VERSION - 1})
     text = told(page.reasons(table_1(0.9)))
     assert "from it: 1 of 1 problems" in text
     assert "Samples of sr4 scatter too much, which makes the PSNR of samples 0.79 to 0.79 dB lower" in text
     assert "Measured with other weights: own_truths." in text
+    assert "Measured with former steps of `fast`: own_truths." in text
     (tmp_path / "message_passing.json").unlink()
     assert "Not measured yet: `python benchmarks/message_passing.py`." in page.reasons(table_1(0.9))
 

@@ -95,9 +95,10 @@ def test_what_cannot_be_verified(options, message, problem, prior):
         verify(restore(problem, prior, **options), prior)
 
 
-def test_samples_that_restore_did_not_draw(problem, prior):
+@pytest.mark.parametrize("settings", [{}, {"sampler": "fast"}])
+def test_samples_that_restore_did_not_draw(settings, problem, prior):
     with pytest.raises(ValueError, match="what restore"):
-        verify(Restoration(problem, prior.sample(6)[:, None]), prior)
+        verify(Restoration(problem, prior.sample(6)[:, None], settings), prior)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Priors that work in place, or return the same buffer each time: nothing that anybody else holds changes."""
+"""Priors and previews that work in place, or return the same buffer: nothing that anybody else holds changes."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ WORKING = pytest.mark.parametrize("working", [InPlace, OneBuffer])
 def test_samples_are_those_of_an_ordinary_prior(sampler, working, problem):
     wanted = sampler(problem, Ordinary(), samples=3, **SHORT)
     assert torch.equal(sampler(problem, working(), samples=3, **SHORT), wanted)
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free, langevin])
+def test_a_preview_may_change_the_image_that_it_is_given(sampler, problem):
+    wanted = sampler(problem, Ordinary(), samples=3, **SHORT)
+    shown = sampler(problem, Ordinary(), samples=3, **SHORT, on_step=lambda info: info.denoised.mul_(255))
+    assert torch.equal(shown, wanted)
 
 
 @WORKING

@@ -5,15 +5,10 @@ What is absent is named with the command that measures it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 from faces_tables import face_mixture, message_passing, one_call, own_truths, precision
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from sections import Measurement, section
 from stored_tables import (
     BENCHMARKS,
     calibration,
@@ -32,20 +27,8 @@ from stored_tables import (
     trials,
 )
 
-ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "experiments" / "results"
+EXPERIMENTS = BENCHMARKS.parents[1] / "experiments" / "results"
 PAGE = "measurements.md"
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One section of the page."""
-
-    title: str
-    file: Path
-    command: str
-    note: str
-    describe: Callable[[Any], str]  # the stored record -> Markdown
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -63,17 +46,6 @@ def page(measurements: list[Measurement]) -> str:
     return "\n".join([*text, *(section(measurement) for measurement in measurements)])
 
 
-def section(measurement: Measurement) -> str:
-    """Heading, table, and where the figures come from; or how to get them."""
-    head = f"## {measurement.title}\n\n"
-    if not measurement.file.is_file():
-        return f"{head}Not run yet: `{measurement.command}`.\n"
-    record = json.loads(measurement.file.read_text(encoding="utf-8"))
-    command, machine = record.get("command", measurement.command), record.get("machine")
-    made = f"`{measurement.file.relative_to(ROOT)}`, made by `{command}`" + (f" ({machine})" if machine else "")
-    return f"{head}{measurement.note}\n\n{measurement.describe(record)}\n{made}.\n"
-
-
 DISTANCES = (
     "Sliced Wasserstein distance to exact samples over that of two exact sets; 1 is perfect. "
     "[The fast sampler](fast_sampler.md#how-far-it-is-from-exact-posteriors) says how it is measured."
@@ -87,6 +59,7 @@ MEASUREMENTS = [
         "python benchmarks/exactness.py",
         DISTANCES,
         exactness_tables,
+        of_fast=True,
     ),
     Measurement(
         "Standard deviations by frequency",
@@ -94,6 +67,7 @@ MEASUREMENTS = [
         "python benchmarks/exactness.py --stationary",
         "Samples over exact, 64 x 64 pixels, a Gaussian prior with the spectrum of photographs, 100 calls.",
         stationary,
+        of_fast=True,
     ),
     Measurement(
         "Calibration",
@@ -101,6 +75,7 @@ MEASUREMENTS = [
         "python benchmarks/exactness.py --calibration",
         "The share of truths inside 90 % intervals; in brackets whether ranks are uniform.",
         calibration,
+        of_fast=True,
     ),
     Measurement(
         "PSNR with an exact prior of faces",
@@ -108,6 +83,7 @@ MEASUREMENTS = [
         "python benchmarks/face_mixture.py --data FOLDER",
         "Grey faces of 32 x 32 from a Gaussian mixture: samples of the exact posterior and of the fast sampler.",
         face_mixture,
+        of_fast=True,
     ),
     Measurement(
         "Prior or sampler?",
@@ -115,6 +91,7 @@ MEASUREMENTS = [
         "python benchmarks/message_passing.py --data FOLDER",
         "8 faces with the bundled prior: the posterior mean without any samples, beside that of the fast sampler.",
         message_passing,
+        of_fast=True,
     ),
     Measurement(
         "Truths of the prior itself",
@@ -122,6 +99,7 @@ MEASUREMENTS = [
         "python benchmarks/own_truths.py --data FOLDER",
         "Do samples scatter as much as their mean errs, for images drawn from the prior and for faces of CelebA?",
         own_truths,
+        of_fast=True,
     ),
     Measurement(
         "Denoising by samples and by one call",
@@ -130,6 +108,7 @@ MEASUREMENTS = [
         "Where y is the image with white noise, one call of the denoiser and its derivative tell the mean and the "
         "variance that the samples must have. 1, 0, 1 and 1 are exact.",
         one_call,
+        of_fast=True,
     ),
     Measurement(
         "Products in bfloat16",
@@ -137,8 +116,11 @@ MEASUREMENTS = [
         "python benchmarks/precision.py --data FOLDER",
         "PSNR of 8 denoised faces, of their samples and of the means of these, for the same random numbers.",
         precision,
+        of_fast=True,
     ),
-    Measurement("Other samplers", BENCHMARKS / "peers.json", "python benchmarks/peers.py", PEERS, peers_tables),
+    Measurement(
+        "Other samplers", BENCHMARKS / "peers.json", "python benchmarks/peers.py", PEERS, peers_tables, of_fast=True
+    ),
     Measurement(
         "Cost of the operators",
         BENCHMARKS / "operators.json",

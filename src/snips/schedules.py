@@ -40,7 +40,7 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
     return levels
 
 
-FEWEST_CALLS = 4  # of the fast sampler
+FEWEST_CALLS, MOST_CALLS = 4, 10**6  # of the fast sampler; more is a slip of the pen
 FIRST = 6.0  # times the largest standard deviation that y leaves open
 LAST = 0.25  # times sigma_0 / s_max, but between the next two:
 FINEST, FINE = 0.002, 0.005
@@ -57,6 +57,8 @@ def check_calls(nfe: int) -> None:
         raise ValueError(f"nfe must be a whole number, but is {nfe!r}")
     if nfe < FEWEST_CALLS:
         raise ValueError(f"the fast sampler needs at least nfe={FEWEST_CALLS} calls of the denoiser, not {nfe}")
+    if nfe > MOST_CALLS:
+        raise ValueError(f"the fast sampler takes at most nfe={MOST_CALLS} calls of the denoiser, not {nfe}")
 
 
 def noise_plan(spread: float, shown: float, nfe: int) -> list[float]:

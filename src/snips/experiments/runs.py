@@ -18,6 +18,7 @@ from snips.experiments.stored import stored_record
 from snips.files import check_settings, is_leftover, locked, new_file, read_json, write_json
 from snips.results.storage import plain, versions
 from snips.samplers.base import StepInfo
+from snips.samplers.multistep import STEPS_VERSION
 
 Progress = Callable[[str, int, int, StepInfo | None], None]  # label, parts done, parts in all, and the step within
 
@@ -66,7 +67,7 @@ def _record(name: str, request: Request, study: Study, outcome: Outcome) -> dict
             "command": outcome.command or request.command(name),
             "settings": study.settings,
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
-            "versions": versions(),
+            "versions": {**versions(), "steps of fast": STEPS_VERSION},
             "results": outcome.results,
             "pictures": sorted(outcome.pictures),
         }

@@ -78,8 +78,9 @@ def finer(result: Restoration) -> dict[str, Any]:
     """The arguments of `restore` for the second run: twice the calls and other random numbers."""
     check_samples(len(result.samples))
     sampler = result.settings.get("sampler")
-    if sampler not in SAMPLER_TABLE:
-        raise ValueError(f"verify repeats what restore() did with {' or '.join(SAMPLER_TABLE)}, not with {sampler}")
+    if sampler not in SAMPLER_TABLE or "sampler_options" not in result.settings:
+        known = " or ".join(SAMPLER_TABLE)
+        raise ValueError(f"verify repeats what restore() did with {known}; these samples tell of no such run")
     options, doubled = dict(result.settings["sampler_options"]), SAMPLER_TABLE[sampler].doubled
     option, other = doubled.option, doubled.replaced_by
     if other is not None and options.get(other) is not None:

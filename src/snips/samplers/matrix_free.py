@@ -88,8 +88,7 @@ def matrix_free_steps(
     mark = run_mark("matrix_free", plan, problem, seed=seed, guided=bool(guided), steps=STEPS_VERSION)
     state = _start(law, plan[0], Streams(seed, chains), repeats(plan, 0), own_state(resume, mark))
     state.mark = mark
-    for i in range(state.step, len(plan)):
-        sigma = plan[i]
+    for i, sigma in list(enumerate(plan))[state.step :]:
         denoised = denoise_in_turn(prior, state.x, sigma, Call(plan, i))
         if i + 1 == len(plan):
             state.x = law.draw(state.x, denoised, sigma, state.streams)
@@ -97,7 +96,8 @@ def matrix_free_steps(
             state.x = correct(law, sigma, denoised, state)
         elif flows(plan, i, law.shown):
             middle = in_the_middle(denoised, state, plan, i, law.shown)
-            state.x, state.memory = flow(law, sigma, plan[i + 1], middle, state), denoised
+            state.x = flow(law, sigma, plan[i + 1], middle, state)
+            state.memory = denoised.clone()  # a caller may change the one that it is shown
         else:
             state.x = predict(law, sigma, plan[i + 1], denoised, state, corrected=repeats(plan, i + 1))
         state.x = state.x.contiguous()

@@ -12,7 +12,7 @@ from snips.samplers.states import State, remembered
 
 Shown = Callable[[float], bool]  # whether a noise level hides nothing that is measured
 STEPS_VERSION = 2  # of `fast` and `matrix_free`: a state that other steps stored is of another run
-FIRST_STEP = 0.07  # sigma' / sigma of the flow's first step, at the least: larger ones lose too much variance
+FIRST_STEP = 0.45  # sigma' / sigma of the flow's first step, at the least: larger ones lose too much variance
 LONGER = 2.0  # than the step before: as far as `in_the_middle` looks ahead
 
 

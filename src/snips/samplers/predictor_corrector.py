@@ -112,7 +112,8 @@ def fast_steps(
         elif flows(plan, i, coordinates.shown):
             guide = at(plan[i + 1])
             middle = in_the_middle(denoised, state, plan, i, coordinates.shown)
-            x_bar, state.memory = flow(coordinates, level, guide.level, middle, state), denoised
+            x_bar = flow(coordinates, level, guide.level, middle, state)
+            state.memory = denoised.clone()  # a caller may change the one that it is shown
         else:
             drawn_bar, guide = guide.draw(state.x, denoised, state.streams), at(plan[i + 1])
             x_bar = predict(coordinates, level, guide.level, drawn_bar, state, corrected=repeats(plan, i + 1))

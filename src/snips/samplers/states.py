@@ -45,10 +45,15 @@ OTHER_RUN = "the stored state is of another run: go on with"
 
 
 def run_mark(sampler: str, plan: Sequence[float], problem: InverseProblem, **options: float | str) -> Tensor:
-    """What tells a run from others, stored with its states: a number for all that has names, two for y, the plan."""
-    chosen = {"first image": problem.first_image, **options}
+    """What tells a run from others, stored with its states: a number for what has names, four for y and H, the plan.
+
+    The prior has no such number: that it is the same is for the caller to see to.
+    """
+    chosen = {"first image": problem.first_image, "sigma_0": problem.sigma_0, **options}
     named = json.dumps([sampler, chosen], sort_keys=True, default=methodcaller("item"))  # of NumPy's numbers
-    return torch.tensor([zlib.crc32(named.encode()), *_print_of(problem.y), *plan], dtype=torch.float64)
+    any_image = torch.rand(1, *problem.operator.image_shape, generator=torch.Generator().manual_seed(0))
+    prints = (*_print_of(problem.y), *_print_of(problem.operator(any_image.to(problem.y.real))))
+    return torch.tensor([zlib.crc32(named.encode()), *prints, *plan], dtype=torch.float64)
 
 
 def _print_of(y: Tensor) -> tuple[float, float]:
@@ -69,8 +74,8 @@ def own_state(stored: Stored | None, mark: Tensor) -> Stored | None:
     other, within = stored.get("mark"), "x" in stored
     if (within and other is None) or (other is not None and not _same_run(other.to(mark), mark)):
         raise ValueError(
-            f"{OTHER_RUN} the measurement, the sampler, the number of calls, the seed, the options and the version of "
-            "snips that it had"
+            f"{OTHER_RUN} the measurement, the operator, the sampler, the number of calls, the seed, the options and "
+            "the version of snips that it had"
         )
     return stored if within else None
 
