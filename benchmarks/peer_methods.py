@@ -131,6 +131,7 @@ def grid(**knobs: tuple[float, ...]) -> list[Setting]:
 
 DDRM_SETTINGS = [
     *grid(eta=(0.85, 0.7, 1.0), power=(1.0, 2.0, 3.0)),
+    *({"power": power} for power in (4.0, 5.0, 6.0)),
     {"eta": 0.5},
     {"etab": 0.9},
     {"sigma_first": 2.0},
@@ -146,7 +147,13 @@ METHODS: dict[str, tuple[Build, list[Setting]]] = {  # the first setting is the 
             *({"guidance": "annealed", **setting} for setting in grid(weight=(1.0, 3.0, 6.0, 10.0))),
         ],
     ),
-    "PiGDM": (guided(sampling.PiGDMDataFidelity), grid(weight=(1.0, 2.0, 4.0, 8.0), power=(1.0, 2.0, 3.0, 4.0))),
+    "PiGDM": (
+        guided(sampling.PiGDMDataFidelity),
+        [
+            *grid(weight=(1.0, 2.0, 4.0, 8.0), power=(1.0, 2.0, 3.0, 4.0)),
+            *({"weight": 2.0, "power": power} for power in (5.0, 6.0)),
+        ],
+    ),
     "moment matching": (
         guided(sampling.MomentMatchingDataFidelity),
         [
