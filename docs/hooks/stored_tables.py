@@ -12,7 +12,7 @@ from snips.experiments.markdown import table
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "results"
 FIVE = ("sr4", "sr2", "deblur_uniform", "cs4", "cs8")  # the paper's problems
-OTHERS = ("denoise", "inpaint")
+OTHERS = ("denoise", "inpaint", "mri")
 BANDS = ("0..1", "1..2", "2..4", "4..8", "8..16", "above")  # cycles per image
 Rows = list[dict[str, Any]]
 
