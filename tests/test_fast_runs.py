@@ -12,7 +12,7 @@ from snips import InverseProblem, make_operator
 from snips.operators import Denoising
 from snips.priors import Gaussian, StationaryGaussian
 from snips.problems import PROBLEMS
-from snips.samplers import fast
+from snips.samplers import fast, matrix_free
 from snips.samplers.base import is_finite, repeats
 from snips.samplers.predictor_corrector import planned_sigmas
 from snips.schedules import FEWEST_CALLS, FIRST, noise_plan
@@ -138,11 +138,21 @@ def test_on_step_reports(three_images, prior):
         ({"nfe": True}, "nfe must be a whole number, but is True"),
         ({"nfe": 8.0}, "nfe must be a whole number"),
         ({"nfe": 10**7}, "at most nfe=1000000"),
+        ({"sigmas": torch.tensor([1e308, 1.0], dtype=torch.float64)}, "between 1e-12 and 1e\\+12"),
+        ({"sigmas": torch.tensor([1.0, 1e-300], dtype=torch.float64)}, "between 1e-12 and 1e\\+12"),
+        ({"guided": "no"}, "guided must be True or False, but is 'no'"),
     ],
 )
-def test_bad_settings(options, message, three_images, prior):
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+def test_bad_settings(sampler, options, message, three_images, prior):
     with pytest.raises(ValueError, match=message):
-        fast(three_images, prior, **{**QUICK, **options})
+        sampler(three_images, prior, **{**QUICK, **options})
+
+
+@pytest.mark.parametrize("sampler", [fast, matrix_free])
+def test_the_widest_levels_that_may_be_asked_for_are_sampled(sampler, three_images, prior):
+    sigmas = torch.logspace(12, -12, 24, dtype=torch.float64)
+    assert torch.isfinite(sampler(three_images, prior, sigmas=sigmas, samples=1)).all()
 
 
 @pytest.mark.parametrize("name", ["deblur_uniform", "sr2", "sr4", "cs4"])

@@ -25,6 +25,12 @@ def check_count(name: str, value: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}")
 
 
+def check_switch(name: str, value: bool) -> None:
+    """Without this, the text "no" would count as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, but is {value!r}")
+
+
 def printable(text: str) -> str:
     """The text with what is no Unicode, as parts of names of files may be, written out as escapes."""
     return text.encode(errors="backslashreplace").decode()

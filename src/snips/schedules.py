@@ -21,6 +21,7 @@ def geometric(first: float, last: float, levels: int) -> Tensor:
 
 
 SAME_LEVEL = 1e-5  # relative: another rounding is no other noise level
+SMALLEST_LEVEL, LARGEST_LEVEL = 1e-12, 1e12  # that may be asked for: squares of these are numbers of single precision
 
 
 def checked_sigmas(sigmas: Tensor) -> list[float]:
@@ -31,6 +32,8 @@ def checked_sigmas(sigmas: Tensor) -> list[float]:
         raise ValueError(f"noise levels (sigmas) must be numbers: {error}") from error
     if not len(values) or not torch.isfinite(values).all() or (values <= 0).any():
         raise ValueError("noise levels (sigmas) must be finite and positive, and there must be at least one")
+    if values.min() < SMALLEST_LEVEL or values.max() > LARGEST_LEVEL:
+        raise ValueError(f"noise levels (sigmas) must lie between {SMALLEST_LEVEL:g} and {LARGEST_LEVEL:g}")
     levels: list[float] = []
     for value in values.tolist():
         before = levels[-1] if levels else math.inf

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
+from snips.names import check_switch
 from snips.operators.base import LinearOperator
 from snips.priors.base import Prior
 from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
@@ -83,6 +84,7 @@ def matrix_free_steps(
     resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """The sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
+    check_switch("guided", guided)
     law = Law(problem, chains, guided)
     plan = chosen_sigmas(law, nfe) if sigmas is None else checked_sigmas(sigmas)
     mark = run_mark("matrix_free", plan, problem, seed=seed, guided=bool(guided), steps=STEPS_VERSION)

@@ -17,7 +17,7 @@ LONGER = 2.0  # than the step before: as far as `in_the_middle` looks ahead
 
 
 def flows(plan: Sequence[float], i: int, shown: Shown) -> bool:
-    """Whether the step after call i is one of the flow: nothing is hidden, and neither of its levels is corrected.
+    """Whether the step after call i is one of the flow: nothing is hidden, and no correction follows at either level.
 
     The first one, whose order is the first, must not be all too large.
     """

@@ -39,6 +39,7 @@ import torch
 from torch import Tensor
 
 from snips.inverse_problem import InverseProblem
+from snips.names import check_switch
 from snips.priors.base import Prior
 from snips.samplers.base import Call, OnStep, StepInfo, denoise_in_turn, repeats, run
 from snips.samplers.conditional import Coordinates, Level
@@ -92,6 +93,7 @@ def fast_steps(
     resume: Stored | None = None,
 ) -> Iterator[StepInfo]:
     """The fast sampler as a generator: yields after each call, and goes on from the stored state `resume`."""
+    check_switch("guided", guided)
     coordinates, model = Coordinates(problem, chains), Photographs(problem.operator)
     plan = chosen_sigmas(coordinates, model, nfe) if sigmas is None else checked_sigmas(sigmas)
 
