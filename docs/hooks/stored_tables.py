@@ -41,25 +41,32 @@ def five(found: dict[str, Rows]) -> str:
     return f"**{mean(means):.2f}** ± {stdev(means) / len(means) ** 0.5:.2f}"
 
 
-def over_five(found: dict[str, dict[str, Any]], key: str) -> float:
-    return mean(found[problem][key] for problem in FIVE)
-
-
 def exactness_tables(record: dict[str, Any]) -> str:
     """All noise levels, with the paper's sampler where it was run."""
     langevin = BENCHMARKS / "exactness_langevin.json"
     rows = record["results"] + (json.loads(langevin.read_text())["results"] if langevin.is_file() else [])
+    return of_levels(rows)
+
+
+def unseen_tables(record: dict[str, Any]) -> str:
+    return of_levels(record["results"])
+
+
+def of_levels(rows: Rows) -> str:
     levels = sorted({row["sigma_0"] for row in rows}, reverse=True)
     return "\n".join(f"sigma_0 = {sigma_0}:\n\n{exactness(rows, sigma_0)}" for sigma_0 in levels)
 
 
 def stationary(record: dict[str, Any]) -> str:
-    rows = []
+    """Standard deviations over the exact ones in each band, and errors of the mean in these."""
+    spreads, shifts = [], []
     for row in record["results"]:
         bands = [f"{ratio:.3f} ± {error:.3f}" for ratio, error in zip(row["ratios"], row["errors"], strict=True)]
         worst = max(row["ratios"], key=lambda ratio: abs(ratio - 1))
-        rows.append([row["problem"], *bands, f"{worst:.3f}", f"{row['mean_error']:.3f}"])
-    return table(["problem", *BANDS, "worst", "mean error"], rows)
+        spreads.append([row["problem"], *bands, f"{worst:.3f}"])
+        shifts.append([row["problem"], *(f"{shift:.3f}" for shift in row["mean_errors"]), f"{row['mean_error']:.3f}"])
+    means = table(["problem", *BANDS, "all"], shifts)
+    return f"{table(['problem', *BANDS, 'worst'], spreads)}\nError of the mean in exact standard deviations:\n\n{means}"
 
 
 def calibration(record: dict[str, Any]) -> str:
@@ -76,20 +83,31 @@ def peers_tables(record: dict[str, Any]) -> str:
     calls = sorted({row["nfe"] for row in record["results"] if row["kind"] == "distance"})
     tables = [f"{nfe} calls:\n\n{peers(record['results'], nfe)}" for nfe in calls]
     swept = [row for row in record["results"] if row["kind"] == "sweep"]
-    return "\n".join([*tables, *([f"The sweep, {swept[0]['nfe']} calls:\n\n{sweep(swept)}"] if swept else [])])
+    return "\n".join([*tables, *([f"The sweep:\n\n{sweep(swept)}"] if swept else [])])
 
 
 def sweep(rows: Rows) -> str:
-    """The mean distance of each setting that was tried, fewer samples and measurements than in the other tables."""
-    tried: dict[tuple[str, str], list[float]] = {}
+    """The mean distance of each setting that was tried, one column for each number of calls; the best are bold."""
+    calls = sorted({row["nfe"] for row in rows})
+    tried: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
-        tried.setdefault((row["method"], setting(row)), []).append(row["ratio"])
-    return table(["method", "setting", "mean of five"], [[*kind, f"{mean(far):.2f}"] for kind, far in tried.items()])
+        tried.setdefault((row["method"], setting(row)), {n: [] for n in calls})[row["nfe"]].append(row["ratio"])
+    means = {kind: {n: mean(far) for n, far in mine.items()} for kind, mine in tried.items()}
+    best = {
+        (method, n): min(mine[n] for kind, mine in means.items() if kind[0] == method)
+        for method, _ in means
+        for n in calls
+    }
+    lines = [
+        [*kind, *(f"**{far:.2f}**" if far == best[kind[0], n] else f"{far:.2f}" for n, far in mine.items())]
+        for kind, mine in means.items()
+    ]
+    return table(["method", "setting", *(f"{n} calls" for n in calls)], lines)
 
 
 def peers(rows: Rows, nfe: int) -> str:
     """Other samplers at one number of calls: distances, spread, coverage, time."""
-    columns = ["method", "setting", "mean", *FIVE, "std ratio", "coverage of 90 % intervals", "time / bare"]
+    columns = ["method", "setting", "five", *FIVE, "std ratio", "coverage of 90 % intervals", "time / bare"]
     mine = [row for row in rows if row["nfe"] == nfe or row["kind"] == "time"]
     kinds = dict.fromkeys((row["method"], setting(row)) for row in mine if row["kind"] == "distance")
     ours_first = sorted(kinds, key=lambda kind: kind[0] != "fast")
@@ -98,14 +116,14 @@ def peers(rows: Rows, nfe: int) -> str:
 
 def peer(method: str, label: str, rows: Rows) -> list[str]:
     mine = [row for row in rows if (row["method"], setting(row)) == (method, label)]
-    far = {row["problem"]: row for row in mine if row["kind"] == "distance"}
-    held = [row["coverage"] for row in mine if row["kind"] == "coverage"]
+    far = {p: [row for row in mine if (row["kind"], row["problem"]) == ("distance", p)] for p in FIVE}
+    held = [mean(row["coverage"] for row in mine if (row["kind"], row["problem"]) == ("coverage", p)) for p in FIVE]
     return [
         method,
         label,
-        f"**{over_five(far, 'ratio'):.2f}**",
-        *(f"{far[problem]['ratio']:.2f}" for problem in FIVE),
-        f"{over_five(far, 'std_ratio'):.2f}",
+        five(far),
+        *(f"{mean(row['ratio'] for row in of):.2f}" for of in far.values()),
+        f"{mean(row['std_ratio'] for of in far.values() for row in of):.2f}",
         f"{min(held):.2f} – {max(held):.2f}",
         f"{next(row['over_bare'] for row in mine if row['kind'] == 'time'):.1f}",
     ]
