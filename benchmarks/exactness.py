@@ -60,11 +60,18 @@ class Measured:
         kept = stored_rows(name) if resume else []
         self.name, self.rows = name, [row for row in kept if row.get("steps") == steps(row["sampler"])]
 
+    @staticmethod
+    def row(name: str, sigma_0: float, seed: int, sampler: str, calls: int) -> dict[str, Any]:
+        row = {"seed": seed, "sampler": sampler, "calls": calls, "problem": name, "sigma_0": sigma_0}
+        return row if steps(sampler) is None else {**row, "steps": steps(sampler)}
+
+    def has(self, row: dict[str, Any]) -> bool:
+        return any(row.items() <= done.items() for done in self.rows)
+
     def add(self, case: Case, seed: int, sampler: str, calls: int, run: Callable[[], Tensor]) -> None:
         started = time.perf_counter()
-        row = {"seed": seed, "sampler": sampler, "calls": calls, "problem": case.name, "sigma_0": case.problem.sigma_0}
-        row |= {} if steps(sampler) is None else {"steps": steps(sampler)}
-        if any(row.items() <= done.items() for done in self.rows):
+        row = self.row(case.name, case.problem.sigma_0, seed, sampler, calls)
+        if self.has(row):
             return
         self.rows.append({**row, **compare(case, run(), directions(SIZE**2, seed))})
         print(*row.values(), f"{self.rows[-1]['ratio']:.2f} ({time.perf_counter() - started:.0f} s)", flush=True)
@@ -82,6 +89,9 @@ def fast_distances(resume: bool, unseen: bool = False) -> None:
         prior = patch_mixture(seed)
         for sigma_0 in SIGMAS_0_UNSEEN if unseen else SIGMAS_0:
             for name in (*FIVE, *OTHERS):
+                kinds = [("exact", 0), *(("fast", nfe) for nfe in CALLS)]
+                if all(measured.has(measured.row(name, sigma_0, seed, *kind)) for kind in kinds):
+                    continue
                 case = make_case(prior, name, sigma_0, seed, directions(SIZE**2, seed))
                 measured.add(case, seed, "exact", 0, partial(exact_again, case, seed))
                 for nfe in CALLS:

@@ -20,12 +20,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from exact_priors import FIVE, SIZE, compare, directions, make_case, patch_mixture, steps
+from exact_priors import FIVE, SIZE, Case, compare, directions, make_case, patch_mixture, steps
 from measure import RESULTS, print_table, store
 from peer_methods import METHODS, SIGMA_0, Setting, draw
 from snips import InverseProblem, make_operator
@@ -75,9 +76,17 @@ class Bench:
     """One mixture with measurements of all problems and their exact samples."""
 
     def __init__(self, mixture: int, seed: int, samples: int) -> None:
-        self.prior, self.samples, self.projections = patch_mixture(mixture), samples, directions(SIZE**2, 0)
-        options = (SIGMA_0, seed, self.projections, MEASUREMENTS, samples)
-        self.cases = {name: make_case(self.prior, name, *options) for name in FIVE}
+        self.mixture, self.seed, self.samples = mixture, seed, samples
+        self.projections = directions(SIZE**2, 0)
+
+    @cached_property
+    def prior(self) -> GaussianMixture:
+        return patch_mixture(self.mixture)
+
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        options = (SIGMA_0, self.seed, self.projections, MEASUREMENTS, self.samples)
+        return {name: make_case(self.prior, name, *options) for name in FIVE}
 
     def distance(self, row: dict[str, Any]) -> dict[str, Any]:
         case = self.cases[row["problem"]]
@@ -117,7 +126,7 @@ def best_settings(results: Results, bench: Bench, nfe: int) -> Chosen:
     return chosen
 
 
-def times(results: Results, chosen: list[Chosen], prior: GaussianMixture) -> dict[str, float]:
+def times(results: Results, chosen: list[Chosen], bench: Bench) -> dict[str, float]:
     """Time of a call with all that belongs to it over that of the bare denoiser: all in one go, or none."""
     named = {_name(method, setting): (method, setting) for each in chosen for method, setting in _pairs(each)}
     wanted = [
@@ -126,7 +135,7 @@ def times(results: Results, chosen: list[Chosen], prior: GaussianMixture) -> dic
     ]
     found: list[float] = []
     if any(results.key(row) not in results.rows for row in wanted):
-        found = _over_bare(wanted, prior)
+        found = _over_bare(wanted, bench.prior)
         for row in wanted:
             results.rows.pop(results.key(row), None)
     stored = [results.measure(row, lambda i=i: {"over_bare": found[i]}) for i, row in enumerate(wanted)]
@@ -202,7 +211,7 @@ def main() -> None:
     swept = Bench(SWEEP_MIXTURE, SWEEP_SEED, SWEEP_SAMPLES)
     chosen = {nfe: best_settings(results, swept, nfe) for nfe in all_calls}
     benches = {mixture: Bench(mixture, mixture, SAMPLES) for mixture in MIXTURES}
-    over_bare = times(results, list(chosen.values()), benches[MIXTURES[0]].prior)
+    over_bare = times(results, list(chosen.values()), benches[MIXTURES[0]])
     columns = ["method", "setting", "calls", "five", *FIVE, "coverage of 90 %, each problem", "time / bare"]
     for nfe in all_calls:
         table = list(final(results, chosen[nfe], benches, nfe, over_bare))

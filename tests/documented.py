@@ -42,7 +42,9 @@ SHORTER = {
     "python benchmarks/overhead.py": "--milliseconds 1",
     "python benchmarks/exactness.py --langevin": "--resume",
     "python benchmarks/exactness.py --stationary": "--nfe 5",
+    "python benchmarks/exactness.py --unseen": "--resume",
     "python benchmarks/exactness.py --calibration": "--nfe 5 --truths 200",
+    "python benchmarks/exactness.py --calibration --mixture 4": "--nfe 5 --truths 200",
     "python benchmarks/peers.py": "",
     "python benchmarks/kills.py": "--kills 2 --rounds 1",
     "python benchmarks/malformed.py": "--loaded 10 --restored 2",
@@ -56,6 +58,7 @@ SHORTER = {
 # Of these, the ones that measure only what this record of theirs does not hold yet, and show the rest.
 RECORDED = {
     "python benchmarks/exactness.py --langevin": "exactness_langevin.json",
+    "python benchmarks/exactness.py --unseen": "exactness_unseen.json",
     "python benchmarks/peers.py": "peers.json",
     "python benchmarks/scaling.py": "scaling.json",
 }
@@ -72,7 +75,7 @@ NOT_RUN = {
     "SNIPS_SCREENSHOTS=1 python -m pytest tests/test_web_browser.py -k just_works": (
         "replaces pictures of the documentation; without the variable, `make test-slow` runs this test"
     ),
-    "python benchmarks/exactness.py": "takes long even where all is recorded; its three other modes run with options",
+    "python benchmarks/exactness.py": "takes long even where all is recorded; its four other modes run with options",
     "python benchmarks/face_mixture.py --data FOLDER": "needs the pictures of CelebA, which do not come along",
 }
 

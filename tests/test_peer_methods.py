@@ -162,24 +162,30 @@ def test_a_grid_leaves_defaults_out():
     assert found == [{}, {"power": 3.0}, {"weight": 2.0}, {"weight": 2.0, "power": 3.0}]
 
 
-def swept_row(setting: dict, measurements: int) -> dict:
+def swept_row(setting: dict, mixture: int) -> dict:
     row = {"kind": "sweep", "method": "DPS", "setting": setting, "nfe": 50, "problem": "sr4", "ratio": 2.0}
-    return {**row, "measurements": measurements}
+    return {**row, "mixture": mixture}
 
 
-def test_rows_of_another_sweep_are_measured_again(monkeypatch, tmp_path):
-    now, kept = peers.SWEEP_MEASUREMENTS, []
-    stored = [swept_row({}, now - 1), swept_row({"weight": 3.0}, now), swept_row({"weight": 77.0}, now)]
+def test_rows_of_another_mixture_are_measured_again(monkeypatch, tmp_path):
+    now, kept = peers.SWEEP_MIXTURE, []
+    stored = [swept_row({}, now + 1), swept_row({"weight": 3.0}, now), swept_row({"weight": 77.0}, now)]
     (tmp_path / "peers.json").write_text(json.dumps({"results": stored}))
     monkeypatch.setattr(peers, "RESULTS", tmp_path)
     monkeypatch.setattr(peers, "store", lambda name, rows: kept.append(rows))
     results = peers.Results()
     for setting in ({}, {"weight": 3.0}):
-        row = next(peers.rows_for("sweep", "DPS", setting, 50))
+        row = next(peers.rows_for("sweep", now, "DPS", setting, 50))
         results.measure(row, lambda: {"ratio": 4.0})
-    assert [row["ratio"] for row in kept[-1]] == [2.0, 2.0, 4.0]
+    assert [row["ratio"] for row in kept[-1]] == [2.0, 2.0, 2.0, 4.0]
     results.forget_others()
     assert [(row["setting"], row["ratio"]) for row in kept[-1]] == [({}, 4.0), ({"weight": 3.0}, 2.0)]
+
+
+def test_settings_are_chosen_with_other_mixtures_than_the_final_ones():
+    exactness = load_script(ROOT / "benchmarks" / "exactness.py")
+    assert peers.MIXTURES == exactness.UNSEEN
+    assert peers.SWEEP_MIXTURE not in (*exactness.SEEDS, *exactness.UNSEEN)
 
 
 def stored_rows() -> list[dict]:
@@ -190,22 +196,25 @@ def test_all_stored_rows_have_as_many_calls_as_they_say():
     assert [row for row in stored_rows() if row["kind"] != "time" and row["calls"] != row["nfe"]] == []
 
 
-def means_of_sweep() -> dict[str, dict[str, float]]:
+def means_of_sweep(nfe: int) -> dict[str, dict[str, float]]:
     """For each method its settings, as JSON, and their stored mean distances."""
     found: dict[str, dict[str, list[float]]] = {}
     for row in stored_rows():
-        if row["kind"] == "sweep":
+        if (row["kind"], row["nfe"]) == ("sweep", nfe):
             found.setdefault(row["method"], {}).setdefault(json.dumps(row["setting"]), []).append(row["ratio"])
     return {name: {key: sum(far) / len(far) for key, far in each.items()} for name, each in found.items()}
 
 
+@pytest.mark.parametrize("nfe", peers.CALLS)
 @pytest.mark.parametrize("method", PEERS)
-def test_the_best_setting_is_inside_what_was_swept(method):
+def test_the_best_setting_is_inside_what_was_swept(method, nfe):
     """Else the sweep was too small; but a knob may stop where its range does."""
-    means = means_of_sweep()[method]
+    means = means_of_sweep(nfe)[method]
     assert [json.loads(key) for key in means] == methods.METHODS[method][1]
     best = json.loads(min(means, key=means.__getitem__))
     for knob, value in best.items():
         if not isinstance(value, str) and value != LIMITS.get(knob):
             tried = [json.loads(key).get(knob, DEFAULTS[knob]) for key in means]
             assert min(tried) < value < max(tried), knob
+    tables = [row["setting"] for row in stored_rows() if (row["kind"], row["nfe"]) == ("distance", nfe)]
+    assert best in tables
