@@ -11,7 +11,8 @@ import pytest
 
 from snips.samplers.multistep import STEPS_VERSION
 
-RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 FIVE = ("sr4", "sr2", "deblur_uniform", "cs4", "cs8")
 
 
@@ -73,3 +74,14 @@ def test_intervals_hold_what_they_should():
     shares |= {(p, name): found["inside"] for p in FIVE for name, found in rows[p]["summaries"].items()}
     assert len(shares) == 4 * len(FIVE)
     assert {what: share for what, share in shares.items() if not 0.88 <= share <= 0.92} == {}
+
+
+def test_limits_say_what_intervals_on_faces_hold():
+    record = json.loads((ROOT / "experiments" / "results" / "calls" / "result.json").read_text())
+    held = [row["inside"] for row in record["results"]["rows"] if row["sampler"] == "fast 100"]
+    pixels, contrast, roughness = (
+        f"{100 * mean(inside[name]['mean'] for inside in held):.1f} %" for name in ("pixels", "contrast", "roughness")
+    )
+    page = " ".join((ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split())
+    claim = f"hold {pixels} of the pixels, but {contrast} of the contrasts and {roughness} of the roughnesses"
+    assert f"On 24 faces, 90 % intervals of 100 calls {claim}" in page

@@ -19,8 +19,10 @@ TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 PAGES = {  # page -> titles of measurements
     "fast_sampler.md": (
         "Distance to exact posteriors",
+        "Distance for mixtures that nothing was chosen with",
         "Standard deviations by frequency",
         "Calibration",
+        "Calibration for a mixture that nothing was chosen with",
         "PSNR with an exact prior of faces",
     ),
     "peers.md": ("Other samplers",),

@@ -25,6 +25,7 @@ from stored_tables import (
     stationary,
     tiles,
     trials,
+    unseen_tables,
 )
 
 EXPERIMENTS = BENCHMARKS.parents[1] / "experiments" / "results"
@@ -62,6 +63,14 @@ MEASUREMENTS = [
         of_fast=True,
     ),
     Measurement(
+        "Distance for mixtures that nothing was chosen with",
+        BENCHMARKS / "exactness_unseen.json",
+        "python benchmarks/exactness.py --unseen",
+        "The same for three mixtures that were never looked at before.",
+        unseen_tables,
+        of_fast=True,
+    ),
+    Measurement(
         "Standard deviations by frequency",
         BENCHMARKS / "exactness_stationary.json",
         "python benchmarks/exactness.py --stationary",
@@ -74,6 +83,14 @@ MEASUREMENTS = [
         BENCHMARKS / "exactness_calibration.json",
         "python benchmarks/exactness.py --calibration",
         "The share of truths inside 90 % intervals; in brackets whether ranks are uniform.",
+        calibration,
+        of_fast=True,
+    ),
+    Measurement(
+        "Calibration for a mixture that nothing was chosen with",
+        BENCHMARKS / "exactness_calibration_4.json",
+        "python benchmarks/exactness.py --calibration --mixture 4",
+        "The same for a mixture that was never looked at before.",
         calibration,
         of_fast=True,
     ),
