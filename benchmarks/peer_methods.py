@@ -144,6 +144,7 @@ METHODS: dict[str, tuple[Build, list[Setting]]] = {  # the first setting is the 
         dps,
         [
             *grid(weight=(1.0, 3.0, 10.0, 20.0, 40.0), power=(1.0, 2.0, 3.0)),
+            *({"weight": weight, "power": 4.0} for weight in (10.0, 20.0)),
             *({"guidance": "annealed", **setting} for setting in grid(weight=(1.0, 3.0, 6.0, 10.0))),
         ],
     ),
