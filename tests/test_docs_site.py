@@ -123,26 +123,24 @@ def test_figures_on_a_page_are_the_stored_ones(measurements):
 
 
 def test_the_sweep_of_other_samplers_is_made_from_stored_rows():
-    """A mean over the five problems for each setting, in the order of their trials, in the page's own table."""
+    """Means over the five problems in the order of their trials, the best of a method in bold, in the page's table."""
     stored, tables = (load_script(DOCS / folder) for folder in ("hooks/stored_tables.py", "figures/tables.py"))
     tried = {("DDRM", ""): 4.0, ("DPS", ""): 8.0, ("DPS", 10.0): 2.0}
     rows = [
-        {
-            "kind": "sweep",
-            "method": method,
-            "setting": {"weight": w} if w else {},
-            "nfe": 50,
-            "problem": p,
-            "ratio": r + i,
-        }
-        for (method, w), r in tried.items()
+        {"kind": "sweep", "method": m, "setting": {"weight": w} if w else {}, "nfe": nfe, "problem": p, "ratio": r + i}
+        for nfe, more in ((25, 6), (50, 0), (100, -1))
+        for (m, w), r in {kind: ratio + more * (kind == ("DPS", 10.0)) for kind, ratio in tried.items()}.items()
         for i, p in enumerate(stored.FIVE)
     ]
     made = stored.peers_tables({"results": rows})
-    lines = ["| DDRM | default | 6.00 |", "| DPS | default | 10.00 |", "| DPS | weight=10.0 | 4.00 |"]
+    lines = [
+        "| DDRM | default | **6.00** | **6.00** | **6.00** |",
+        "| DPS | default | **10.00** | 10.00 | 10.00 |",
+        "| DPS | weight=10.0 | **10.00** | **4.00** | **3.00** |",
+    ]
     assert [line for line in made.splitlines() if line.startswith("| D")] == lines
     page = tables.with_tables((DOCS / "peers.md").read_text(encoding="utf-8"), made)
-    found = [line for line in page.splitlines() if line.startswith("| D") and line.count("|") == 4]
+    found = [line for line in page.splitlines() if line.startswith("| D") and line.count("|") == 6]
     assert found == lines
 
 
