@@ -32,8 +32,8 @@ def distances() -> str:
     error = stdev(of_each_y) / len(of_each_y) ** 0.5
     return (
         f"samples of 100 calls are {most:.2f} times as far from exact ones as these are from each other, the mean over "
-        f"five problems at sigma_0 = 0.1 and three priors that nothing was chosen with (50 calls: {half:.2f}, 25 calls: "
-        f"{few:.2f}; the paper's sampler with 2,500 calls, for another prior: {paper:.1f} ± {error:.1f})"
+        f"five problems at sigma_0 = 0.1 and three priors that nothing was chosen with (50 calls: {half:.2f}, 25 "
+        f"calls: {few:.2f}; the paper's sampler with 2,500 calls, for another prior: {paper:.1f} ± {error:.1f})"
     )
 
 
