@@ -124,7 +124,7 @@ def test_figures_on_a_page_are_the_stored_ones(measurements):
 
 def test_the_sweep_of_other_samplers_is_made_from_stored_rows():
     """Means over the five problems in the order of their trials, the best of a method in bold, in the page's table."""
-    stored, tables = (load_script(DOCS / folder) for folder in ("hooks/stored_tables.py", "figures/tables.py"))
+    stored, tables = (load_script(DOCS / folder) for folder in ("hooks/peers_tables.py", "figures/tables.py"))
     tried = {("DDRM", ""): 4.0, ("DPS", ""): 8.0, ("DPS", 10.0): 2.0}
     rows = [
         {"kind": "sweep", "method": m, "setting": {"weight": w} if w else {}, "nfe": nfe, "problem": p, "ratio": r + i}

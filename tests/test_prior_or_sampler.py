@@ -11,6 +11,7 @@ import torch
 from scripts import load_script
 from snips import InverseProblem, StationaryGaussian, make_operator
 from snips.priors.digest import weights_digest
+from snips.samplers.multistep import STEPS_VERSION
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SHAPE = (1, 16, 16)
@@ -58,12 +59,14 @@ def test_one_call_tells_the_posterior_variance(prior):
 
 
 def test_rows_of_other_weights_are_not_taken(tmp_path, monkeypatch):
-    """A stopped run goes on, but only with the weights that it began with."""
+    """A stopped run goes on, but only with the weights and the steps of `fast` that it began with."""
     own = load_script(BENCHMARKS / "own_truths.py")
     monkeypatch.setattr(own, "RESULTS", tmp_path)
     prior = StationaryGaussian.natural((1, 8, 8))
     assert own.rows_so_far(prior) == []
-    record = {"weights": weights_digest(prior), "results": [{"problem": "sr4"}]}
+    record = {"weights": weights_digest(prior), "steps": STEPS_VERSION, "results": [{"problem": "sr4"}]}
     (tmp_path / "own_truths.unfinished.json").write_text(json.dumps(record))
     assert own.rows_so_far(prior) == record["results"]
     assert own.rows_so_far(StationaryGaussian.natural((1, 16, 16))) == []
+    (tmp_path / "own_truths.unfinished.json").write_text(json.dumps({**record, "steps": STEPS_VERSION - 1}))
+    assert own.rows_so_far(prior) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from faces_tables import face_mixture, message_passing, one_call, own_truths, precision
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from peers_tables import peers_tables
 from sections import Measurement, section
 from stored_tables import (
     BENCHMARKS,
@@ -19,7 +20,6 @@ from stored_tables import (
     operators,
     outcomes,
     overhead,
-    peers_tables,
     scaling,
     soak,
     stationary,

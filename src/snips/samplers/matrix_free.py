@@ -209,8 +209,7 @@ def correct(law: Law, sigma: float, denoised: Tensor, state: State) -> Tensor:
 def predict(law: Law, sigma: float, following: float, denoised: Tensor, state: State, corrected: bool) -> Tensor:
     """The next level from x^ and x: a bridge between them, or the law given x^ where the two levels' laws differ."""
     drawn = law.draw(state.x, denoised, sigma, state.streams)
-    ratio = (following / sigma) ** 2
-    state.memory = None
+    ratio, state.memory = (following / sigma) ** 2, None
     if not law.shown(following):
         spread = following * math.sqrt(1 - ratio)
         return drawn + ratio * (state.x - drawn) + spread * state.streams.normal(drawn)
@@ -245,8 +244,7 @@ def _start(law: Law, sigma: float, streams: Streams, corrected: bool, resume: St
     if not law.shown(sigma):
         x = law.conditioned(grey, law.y, sigma, law.spread(sigma))
         return State(0, x + sigma * streams.normal(grey), streams)
-    memory = streams.normal(grey) if corrected else None
-    drawn = streams.normal(grey)
+    memory, drawn = streams.normal(grey) if corrected else None, streams.normal(grey)
     noise = drawn if memory is None else (drawn + memory) / math.sqrt(2)
     x = law.mean(grey, sigma) + law.root(sigma**2, (sigma / law.sigma_0) ** 2 * sigma**2, noise)
     return State(0, x, streams, memory)
