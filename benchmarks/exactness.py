@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from exact_priors import FIVE, SAMPLES, SIZE, Case, compare, directions, exact_again, make_case, patch_mixture, steps
-from exactness_plots import CALLS, plot, plot_ranks
+from exactness_plots import plot, plot_ranks
 from measure import RESULTS, print_table, store
 from snips import InverseProblem, make_operator
 from snips.metrics import calibration
@@ -40,6 +40,7 @@ OTHERS = ("denoise", "inpaint", "mri")
 RANKED_PROBLEMS = (*FIVE, "denoise", "inpaint")
 SIGMAS_0, SIGMAS_0_UNSEEN = (0.1, 0.04, 0.01, 0.001), (0.1, 0.04)
 SEEDS, UNSEEN = (1, 2, 3), (4, 5, 6)
+CALLS = (25, 50, 100, 200)
 RANKED = 19  # samples of each truth, for --calibration
 TARGETS = {25: 2.0, 50: 1.3, 100: 1.1}
 DETAILS = ("std_ratio", "mean_error", "mode_error")

@@ -13,7 +13,6 @@ from snips.metrics import calibration
 
 matplotlib.use("Agg")
 PICTURES = RESULTS.parents[1] / "docs" / "images"
-CALLS = (25, 50, 100, 200)
 
 
 def plot(rows: list[dict]) -> None:
@@ -27,7 +26,8 @@ def plot(rows: list[dict]) -> None:
         means = [np.mean([row["ratio"] for row in mine if row["calls"] == n]) for n in calls]
         axes.loglog(calls, means, "o-", label=f"{sampler}, sigma_0 = {sigma_0}")
     axes.axhline(1, color="black", linewidth=0.8, label="exact samples")
-    axes.set_xticks([*CALLS, 2500], labels=[f"{n:,}" for n in (*CALLS, 2500)])
+    all_calls = sorted({row["calls"] for row in rows if row["calls"]})
+    axes.set_xticks(all_calls, labels=[f"{n:,}" for n in all_calls])
     axes.set_yticks([1, 1.5, 2, 3, 5, 10], labels=["1", "1.5", "2", "3", "5", "10"])
     axes.minorticks_off()
     axes.set_xlabel("calls of the denoiser for each sample")

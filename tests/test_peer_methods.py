@@ -19,9 +19,8 @@ peers = load_script(ROOT / "benchmarks" / "peers.py")
 
 SHAPE, PIXELS = (1, 8, 8), 64
 PEERS = list(methods.METHODS)
-# Ends of their ranges: noise as large as can be, a first level above the noise of all directions that count, and
-# levels so close to the image that steps are still told apart in float32: PiGDM with power 8 and 100 calls overflows.
-LIMITS = {"eta": 1.0, "zeta": 1.0, "etab": 1.0, "sigma_first": 1.0, "power": 6.0}
+# Ends of their ranges: noise as large as can be, and a first level above the noise of all directions that count.
+LIMITS = {"eta": 1.0, "zeta": 1.0, "etab": 1.0, "sigma_first": 1.0}
 DEFAULTS = {"eta": 0.85, "etab": 1.0, "sigma_first": 1.0, "power": 1.0, "zeta": 0.1, "lambda_": 7.0, "weight": 1.0}
 
 
